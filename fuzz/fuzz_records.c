@@ -3,6 +3,7 @@
  * that mutations reach the checks after them. What the index finds must lie inside the
  * file, in order; records of the file's schema are read whole.
  */
+#include "codec/lz.h"
 #include "core/alloc.h"
 #include "core/hash.h"
 #include "store/records.h"
@@ -62,15 +63,19 @@ static void read_record(const struct hr_wire_reader *reader, size_t fields,
 static void unpack(const struct hr_records_contents *contents)
 {
     struct hr_unpack *zstd = NULL;
+    volatile char sum = 0;
     char *room;
 
     if (contents->bytes > 1 << 20 ||
         hr__unpack_create(HR_PACKING_ZSTD, &zstd, NULL) != HR_OK)
         return;
-    room = hr__calloc(1, contents->bytes + 1);
-    if (room != NULL && hr__records_unpack(zstd, contents, room, NULL) == HR_OK)
+    room = hr__calloc(1, contents->bytes + HR_LZ_SLACK);
+    if (room != NULL && (contents->compression == HR_COMPRESSION_LZ4
+                             ? hr__lz4_unpack(contents->data, contents->packed_bytes,
+                                              room, contents->bytes)
+                             : hr__records_unpack(zstd, contents, room, NULL) == HR_OK))
         for (size_t i = 0; i < contents->bytes; i++) /* all of it is set */
-            room[contents->bytes] ^= room[i];
+            sum ^= room[i];
     hr__free(room);
     hr__unpack_destroy(zstd);
 }

@@ -66,14 +66,14 @@ static void repair_runs(char *data, size_t bytes)
 
     memcpy(&count, data + 12, 4);
     for (uint32_t i = 0; i < count && 64 + (i + 1) * sizeof *sections <= bytes; i++) {
-        struct hr_shard_section section = {.base = data + sections[i].at,
-                                           .bytes = sections[i].bytes};
+        struct hr_shard_section section = {.bytes = sections[i].bytes};
         struct hr_shard_head *head;
 
         if (sections[i].kind != HR_INDEX_KIND_SHARDS || sections[i].at % 64 != 0 ||
             sections[i].at < 64 + count * sizeof *sections || sections[i].at > bytes ||
-            sections[i].bytes > bytes - sections[i].at || section.bytes < sizeof *head)
+            section.bytes > bytes - sections[i].at || section.bytes < sizeof *head)
             continue;
+        section.base = data + sections[i].at;
         head = (void *)(data + sections[i].at);
         head->format = FORMAT;
         head->shards %= (section.bytes - sizeof *head) / sizeof *section.entries + 1;

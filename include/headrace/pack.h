@@ -38,6 +38,8 @@ struct hr_pack_options {
         *progress; /* called with records; `all` is 0 if not known. NULL: none */
     void *user;
     bool append;          /* add to the shards that are there */
+    int lz4_level;        /* HR_PACK_RECORDS: 1 to 12: the same by LZ4, which unpacks
+                             faster and saves less; one of both levels is 0 */
     uint64_t reserved[7]; /* zero */
 };
 
@@ -63,7 +65,7 @@ struct hr_pack_result {
  * the work has got. If a call was stopped, by `progress` (HR_ERR_CANCELLED), an error or
  * a kill, the same call continues after the last complete shard. HR_ERR_STATE if the
  * folder holds something else under that prefix, or other work is writing it;
- * HR_ERR_UNSUPPORTED if the format cannot hold the fields, or there is no zstd;
+ * HR_ERR_UNSUPPORTED if the format cannot hold the fields, or there is no zstd or LZ4;
  * HR_ERR_ARGUMENT. *ret_result is set on success and when stopped.
  *
  * With `append` the records follow those that are there, which may be none: in the last

@@ -103,9 +103,9 @@ open_packer(struct ext_packer *p, struct ext_graph *graph,
 
 static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"graph",  "options",     "folder",        "prefix",
-                            "format", "shard_bytes", "shard_records", "zstd_level",
-                            "append", NULL};
+    static char *names[] = {
+        "graph",         "options",    "folder", "prefix",    "format", "shard_bytes",
+        "shard_records", "zstd_level", "append", "lz4_level", NULL};
     struct ext_state *state = PyType_GetModuleState(type);
     unsigned long long shard_bytes, shard_records;
     struct hr_pack_options pack;
@@ -116,10 +116,10 @@ static PyObject *packer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     int append = 0;
 
     hr_pack_options_init(&pack);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!sssKKip:Packer", names,
-                                     state->graph, &graph, &PyDict_Type, &dict,
-                                     &pack.folder, &pack.prefix, &format, &shard_bytes,
-                                     &shard_records, &pack.zstd_level, &append) ||
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "O!O!sssKKipi:Packer", names, state->graph, &graph,
+            &PyDict_Type, &dict, &pack.folder, &pack.prefix, &format, &shard_bytes,
+            &shard_records, &pack.zstd_level, &append, &pack.lz4_level) ||
         choose_format(format, &pack.format) < 0)
         return NULL;
     pack.shard_bytes = shard_bytes;
@@ -283,7 +283,7 @@ static PyMethodDef packer_methods[] = {
 static PyType_Slot packer_slots[] = {
     {Py_tp_doc,
      "Packer(graph, options, folder, prefix, format, shard_bytes, shard_records, "
-     "zstd_level)\n--\n\n"
+     "zstd_level, append, lz4_level)\n--\n\n"
      "Writes records into shards. One thread at a time."},
     {Py_tp_new,     packer_new                          },
     {Py_tp_dealloc, packer_dealloc                      },

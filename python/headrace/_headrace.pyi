@@ -229,6 +229,7 @@ class Packer:
         shard_records: int,  # 0: no limit
         zstd_level: int,  # 0: not compressed
         append: bool,
+        lz4_level: int,
     ) -> None: ...
     def state(self) -> str | None: ...  # that the iterator starts from
     def complete(self) -> bool: ...

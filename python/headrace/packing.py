@@ -61,7 +61,7 @@ def _loader(pipeline: Pipeline, options: PackOptions) -> Loader:
             hint = nearest(name, _NAMES) or "."
             raise ArgumentError(
                 f"pack(): there is no argument '{name}'{hint} Arguments are: format, prefix, shard_bytes, "
-                f"shard_records, zstd, append, {', '.join(_NAMES)}",
+                f"shard_records, zstd, lz4, append, {', '.join(_NAMES)}",
                 param=name,
             )
     _positive("epochs", options.get("epochs", 1))
@@ -104,6 +104,7 @@ def pack(
     shard_bytes: int,
     shard_records: int | None,
     zstd: int | None,
+    lz4: int | None,
     append: bool,
     options: PackOptions,
 ) -> Packed:
@@ -114,7 +115,8 @@ def pack(
         raise ArgumentError(f"pack(): prefix is a str, not {prefix!r:.60}", param="prefix")
     shard_bytes = _positive("shard_bytes", shard_bytes)
     shard_records = 0 if shard_records is None else _positive("shard_records", shard_records)
-    level = 0 if zstd is None else _positive("zstd", zstd)
+    zstd_level = 0 if zstd is None else _positive("zstd", zstd)
+    lz4_level = 0 if lz4 is None else _positive("lz4", lz4)
     if not isinstance(append, bool):
         raise ArgumentError(f"pack(): append is True or False, not {append!r:.60}", param="append")
     with _loader(pipeline, options) as loader:
@@ -129,8 +131,9 @@ def pack(
                 format,
                 shard_bytes,
                 shard_records,
-                min(level, 1000),
+                min(zstd_level, 1000),
                 append,
+                min(lz4_level, 1000),
             )
         with contextlib.closing(packer):
             complete = packer.complete()

@@ -467,6 +467,7 @@ class Pipeline(Methods):
         shard_bytes: int = 256 << 20,
         shard_records: int | None = None,
         zstd: int | None = None,
+        lz4: int | None = None,
         append: bool = False,
         **options: Unpack[PackOptions],
     ) -> Packed:
@@ -489,6 +490,7 @@ class Pipeline(Methods):
             shard_records: or with this many records.
             zstd: 1 to 19: compress the records of the container by zstd of this level, where that
                 saves space. Default: they are not compressed.
+            lz4: 1 to 12: the same by LZ4, which unpacks faster and saves less.
             append: add the records to those that are in the folder under this prefix, if any, which must have the
                 same fields: in the last shard, if it is a container and has room, then in further ones. Records
                 that are there can be read whatever happens to the call.
@@ -506,7 +508,7 @@ class Pipeline(Methods):
         """
         from .packing import pack
 
-        return pack(self, folder, format, prefix, shard_bytes, shard_records, zstd, append, options)
+        return pack(self, folder, format, prefix, shard_bytes, shard_records, zstd, lz4, append, options)
 
     def to_yaml(self) -> str:
         """The pipeline as a graph file, which `hr.from_yaml` and the `headrace` command read.

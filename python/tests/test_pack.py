@@ -46,10 +46,11 @@ def test_shards_are_those_of_the_command(
     assert again.resumed and again.records == pipe.record_count
 
 
-def test_compressed_records_are_read_shuffled_and_split(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("how", [{"zstd": 5}, {"lz4": 1}, {"lz4": 9}], ids=str)
+def test_compressed_records_are_read_shuffled_and_split(tmp_path: pathlib.Path, how: dict[str, int]) -> None:
     items = [{"text": f"{i} " + "word " * (i % 200), "number": i} for i in range(80)]
     plain = hr.from_dataset(items).pack(tmp_path / "plain")
-    small = hr.from_dataset(items).pack(tmp_path / "small", zstd=5, shard_records=30)
+    small = hr.from_dataset(items).pack(tmp_path / "small", shard_records=30, **how)
     assert small.bytes < plain.bytes
     for threads in (0, 2):
         loader = hr.records(small.path).shuffle(seed=1).batch(7).loader(threads=threads, output="numpy")
@@ -132,6 +133,10 @@ def test_an_empty_data_set_is_a_shard_without_records(tmp_path: pathlib.Path) ->
         ({"format": "tfrecord"}, "one byte string per record"),
         ({"zstd": 0}, "zstd is a whole number above 0"),
         ({"zstd": 20}, "zstd_level is 1 to 19"),
+        ({"lz4": 0}, "lz4 is a whole number above 0"),
+        ({"lz4": 13}, "lz4_level is 1 to 12"),
+        ({"lz4": 3, "format": "tar"}, "only the container's records"),
+        ({"lz4": 3, "zstd": 3}, "not by both"),
         ({"zstd": 3, "format": "tar"}, "only the container's records"),
         ({"prefix": "a/b"}, "contains no slash"),
         ({"thread": 2}, "did you mean 'threads'"),

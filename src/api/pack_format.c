@@ -15,7 +15,7 @@
 void hr__pack_shard_finish(struct hr_pack_shard *shard)
 {
     hr__wire_writer_finish(&shard->wire);
-    hr__zstd_destroy(shard->zstd);
+    hr__compressor_destroy(shard->compressor);
     hr__free(shard->block);
 }
 
@@ -43,10 +43,11 @@ records_open(struct hr_pack_shard *shard, const char *path, struct hr_error *ret
     HR_TRY(begin_wire(shard, reterr));
     if (shard->kept.bytes > 0)
         HR_TRY(hr__records_extend(path, &shard->kept, hr__str_text(schema),
-                                  schema->length, shard->zstd, &shard->records, reterr));
+                                  schema->length, shard->compressor, &shard->records,
+                                  reterr));
     else
-        HR_TRY(hr__records_create(path, hr__str_text(schema), schema->length, shard->zstd,
-                                  &shard->records, reterr));
+        HR_TRY(hr__records_create(path, hr__str_text(schema), schema->length,
+                                  shard->compressor, &shard->records, reterr));
     shard->bytes = hr__records_written(shard->records);
     return HR_OK;
 }

@@ -41,8 +41,8 @@ struct hr_pack_shard {
     struct hr_records_whole kept; /* bytes 0: nothing */
     struct hr_wire_writer wire;
     struct hr_records_writer *records;
-    struct hr_zstd *zstd; /* or NULL */
-    void *block;          /* a record; aligned */
+    struct hr_compressor *compressor; /* or NULL */
+    void *block;                      /* a record; aligned */
     size_t room;
     /* TAR, TFRECORD */
     struct hr_file_writer *file;

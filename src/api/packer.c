@@ -44,7 +44,7 @@ struct hr_packer {
     const struct hr_pack_class *class;
     char *folder, *prefix;
     uint64_t shard_bytes, shard_records_max; /* where a shard ends */
-    int zstd_level;
+    int zstd_level, lz4_level;
     bool append;
     char lock_path[HR_URI_MAX];
     int lock;               /* of the shards with this prefix; -1: not taken */
@@ -118,6 +118,8 @@ static enum hr_err set_settings(struct hr_packer *packer, const struct hr_iter_o
         (int)o->on_error, (long long)o->rank, (long long)(o->world > 1 ? o->world : 1));
     if (packer->zstd_level > 0)
         hr__str_addf(&packer->settings, ", zstd %d", packer->zstd_level);
+    if (packer->lz4_level > 0)
+        hr__str_addf(&packer->settings, ", lz4 %d", packer->lz4_level);
     return hr__str_ok(&packer->settings) ? HR_OK : HR_ERR_MEMORY;
 }
 
@@ -466,6 +468,18 @@ static enum hr_err check_schema(struct hr_packer *packer)
     return packer->class->check(&packer->schema, packer->error);
 }
 
+static enum hr_err check_level(const struct hr_pack_options *pack, const char *name,
+                               int level, int most, struct hr_error *reterr)
+{
+    if (level >= 0 && level <= most && (level == 0 || pack->format == HR_PACK_RECORDS))
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_ARGUMENT,
+                    "%s is 1 to %d, or 0 for no compression, and only the container's "
+                    "records can be compressed; compress other files as a whole, with "
+                    "zstd or gzip",
+                    name, most);
+}
+
 static enum hr_err
 check(const struct hr_iter_options *run, const struct hr_pack_options *pack,
       const char *prefix, struct hr_error *reterr)
@@ -481,13 +495,12 @@ check(const struct hr_iter_options *run, const struct hr_pack_options *pack,
             "prefix '%.80s': it has 1 to %d bytes, does not begin with a dot, "
             "and contains no slash and none of {}*?[],",
             prefix, PREFIX_MAX);
-    if (pack->zstd_level < 0 || pack->zstd_level > HR_ZSTD_LEVEL_MAX ||
-        (pack->zstd_level > 0 && pack->format != HR_PACK_RECORDS))
+    HR_TRY(check_level(pack, "zstd_level", pack->zstd_level, HR_ZSTD_LEVEL_MAX, reterr));
+    HR_TRY(check_level(pack, "lz4_level", pack->lz4_level, HR_LZ4_LEVEL_MAX, reterr));
+    if (pack->zstd_level > 0 && pack->lz4_level > 0)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "zstd_level is 1 to %d, or 0 for no compression, and only the "
-                        "container's records can be compressed; compress other files as "
-                        "a whole, with zstd or gzip",
-                        HR_ZSTD_LEVEL_MAX);
+                        "records are compressed by zstd or by LZ4, not by both: leave "
+                        "zstd_level or lz4_level at 0");
     if (!run->ordered || run->state != NULL || run->even != HR_EVEN_NONE ||
         run->epochs < 1)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
@@ -508,13 +521,18 @@ static enum hr_err set_up(struct hr_packer *packer, const struct hr_iter_options
     packer->shard_bytes = pack->shard_bytes > 0 ? pack->shard_bytes : SHARD_BYTES;
     packer->shard_records_max = pack->shard_records;
     packer->zstd_level = pack->zstd_level;
+    packer->lz4_level = pack->lz4_level;
     packer->append = pack->append;
     packer->pool = hr_pool_create(0);
     if (packer->folder == NULL || packer->prefix == NULL || packer->pool == NULL)
         return hr__fail(packer->error, HR_ERR_MEMORY, "out of memory");
     HR_TRY(check_schema(packer));
     if (packer->zstd_level > 0)
-        HR_TRY(hr__zstd_create(packer->zstd_level, &packer->shard.zstd, packer->error));
+        HR_TRY(hr__compressor_create(HR_COMPRESSION_ZSTD, packer->zstd_level,
+                                     &packer->shard.compressor, packer->error));
+    if (packer->lz4_level > 0)
+        HR_TRY(hr__compressor_create(HR_COMPRESSION_LZ4, packer->lz4_level,
+                                     &packer->shard.compressor, packer->error));
     if (set_settings(packer, run) != HR_OK || set_fields(packer) != HR_OK)
         return hr__fail(packer->error, HR_ERR_MEMORY, "out of memory");
     HR_TRY(lock_shards(packer));

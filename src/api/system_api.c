@@ -22,9 +22,9 @@
 #include "core/alloc.h"
 #include "core/cache_folder.h"
 #include "core/cpu.h"
+#include "store/compress.h"
 #include "store/store.h"
 #include "store/xml.h"
-#include "store/zstd.h"
 
 #define TEXT_OF(x_) TEXT_OF_2(x_)
 #define TEXT_OF_2(x_) #x_
@@ -128,6 +128,7 @@ static const struct {
      hr__sound_version                                                                                  },
     {"library", "zlib",          "gzip, ZIP and Parquet",                         deflate_version       },
     {"library", "libzstd",       "zstd files, packed records and Parquet",        hr__zstd_version      },
+    {"library", "liblz4",        "packed records that are written with LZ4",      hr__lz4_version       },
     {"library", "libcurl",       "http://, https:// and s3://",                   hr__store_curl_version},
     {"library", "libexpat",      "Pascal VOC, and lists of s3://",                hr__xml_version       },
     {"library", "libyaml",       "graph files",                                   libyaml_version       },

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "codec/lz.h"
 #include "core/alloc.h"
 #include "core/str.h"
 #include "store/records.h"
@@ -225,21 +226,33 @@ static void add_value(const struct hr_field *field, const void *data, size_t byt
         hr__str_add_bytes(out, data, bytes);
 }
 
+static enum hr_err
+unpack_lz4(const struct hr_records_contents *contents, void *to, struct hr_error *error)
+{
+    if (hr__lz4_unpack(contents->data, contents->packed_bytes, to, contents->bytes))
+        return HR_OK;
+    return hr__fail(error, HR_ERR_FORMAT,
+                    "a record does not unpack to the %zu bytes that its head says",
+                    contents->bytes);
+}
+
 /* Adds the value of a record that is compressed, from all of it. */
 static enum hr_err
 unpack_and_look_up(const struct state *state, const struct hr_field *field,
                    const struct hr_records_contents *contents, struct hr_str *out,
                    struct hr_error *error)
 {
-    char *data = hr__malloc(contents->bytes + 1);
+    char *data = hr__malloc(contents->bytes + HR_LZ_SLACK);
     struct hr_unpack *unpack = NULL;
     uint64_t at, bytes;
     enum hr_err code;
 
     if (data == NULL)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
-    code = hr__unpack_create(HR_PACKING_ZSTD, &unpack, error);
-    if (code == HR_OK)
+    code = contents->compression == HR_COMPRESSION_LZ4
+               ? unpack_lz4(contents, data, error)
+               : hr__unpack_create(HR_PACKING_ZSTD, &unpack, error);
+    if (code == HR_OK && unpack != NULL)
         code = hr__records_unpack(unpack, contents, data, error);
     if (code == HR_OK)
         code = hr__wire_reader_locate(&state->reader, data, contents->bytes,
@@ -269,7 +282,7 @@ look_up(const struct state *state, const struct hr_field *field, struct hr_windo
     if (place->bytes < head)
         return hr__fail(error, HR_ERR_FORMAT, "it is cut");
     HR_TRY(hr__records_head_get(data, &frame, error));
-    if (frame.compression != HR_RECORDS_PLAIN) {
+    if (frame.compression != HR_COMPRESSION_NONE) {
         HR_TRY(hr__window_get(window, place->offset, (size_t)place->bytes, &data, error));
         HR_TRY(hr__records_check(data, place->bytes, &contents, error));
         HR_TRY(check_unpacked(state, &contents, error));
@@ -376,6 +389,8 @@ static void destroy_unpack(void *object)
 static const struct hr_thread_class unpack_class = {"zstd decoder", create_unpack,
                                                     destroy_unpack};
 
+_Static_assert(HR_WIRE_ALIGN >= HR_LZ_SLACK, "room for what LZ4 writes beyond");
+
 /* The contents, unpacked into the thread's arena. */
 static enum hr_err
 unpack(struct hr_op_ctx *ctx, const struct hr_records_contents *contents,
@@ -384,10 +399,12 @@ unpack(struct hr_op_ctx *ctx, const struct hr_records_contents *contents,
     void *object, *data;
 
     HR_TRY(check_unpacked(ctx->state, contents, error));
-    HR_TRY(hr__thread_object(ctx->thread, &unpack_class, &object, error));
     if (hr__op_alloc(ctx, contents->bytes + HR_WIRE_ALIGN, &data) != HR_OK)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory for a compressed record");
     *ret_data = data;
+    if (contents->compression == HR_COMPRESSION_LZ4)
+        return unpack_lz4(contents, data, error);
+    HR_TRY(hr__thread_object(ctx->thread, &unpack_class, &object, error));
     return hr__records_unpack(object, contents, data, error);
 }
 
@@ -425,7 +442,8 @@ const struct hr_op hr_op_source_records = {
         "shape and meaning, as it was at the end of the graph that was packed. Records "
         "can be read in any order, so shuffle, shard and resume work as for files. Each "
         "record has a checksum, which is checked: damage costs the records that it lies "
-        "in. Records that were packed with --zstd are unpacked. A file whose schema or "
+        "in. Records that were packed with --zstd or --lz4 are unpacked. A file whose "
+        "schema or "
         "index is damaged is still read whole; a file without "
         "an end (its writer was interrupted, or it was cut) is read up to its last whole "
         "record, and one more record, which is bad, says so. The identity of the source "

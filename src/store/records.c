@@ -44,8 +44,8 @@ enum hr_err hr__records_head_get(const void *data, struct hr_records_head *ret_h
                         head.version, HR_RECORDS_VERSION);
     if (head.kind < HR_RECORDS_SCHEMA || head.kind > HR_RECORDS_END ||
         head.bytes % HR_RECORDS_ALIGN != 0 || head.bytes > UINT64_MAX / 2 ||
-        (head.compression == HR_RECORDS_PLAIN && head.raw_bytes > head.bytes) ||
-        (head.compression != HR_RECORDS_PLAIN && head.kind != HR_RECORDS_RECORD))
+        (head.compression == HR_COMPRESSION_NONE && head.raw_bytes > head.bytes) ||
+        (head.compression != HR_COMPRESSION_NONE && head.kind != HR_RECORDS_RECORD))
         return hr__fail(reterr, HR_ERR_FORMAT, "the head of a frame is malformed");
     *ret_head = head;
     return HR_OK;
@@ -58,11 +58,35 @@ static enum hr_err check_contents(const struct hr_records_head *head, const void
     if (head->checksum != hr__hash64(data, (size_t)head->bytes, 0))
         return hr__fail(reterr, HR_ERR_FORMAT,
                         "the contents of a frame are damaged: their checksum is wrong");
-    if (head->compression > HR_RECORDS_ZSTD)
+    if (head->compression > HR_COMPRESSION_LZ4)
         return hr__fail(reterr, HR_ERR_UNSUPPORTED,
                         "a frame is compressed in way %d, which this library does not "
                         "read",
                         head->compression);
+    return HR_OK;
+}
+
+static enum hr_err
+set_contents(const struct hr_records_head *head, const char *data,
+             struct hr_records_contents *ret_contents, struct hr_error *reterr)
+{
+    struct hr_records_contents contents = {
+        .data = data, .bytes = (size_t)head->raw_bytes, .compression = head->compression};
+    uint64_t length;
+
+    if (contents.compression == HR_COMPRESSION_ZSTD)
+        contents.packed_bytes = (size_t)head->bytes;
+    if (contents.compression == HR_COMPRESSION_LZ4) {
+        length = 0;
+        if (head->bytes >= sizeof length)
+            memcpy(&length, data, sizeof length);
+        if (length == 0 || length > head->bytes - sizeof length)
+            return hr__fail(reterr, HR_ERR_FORMAT,
+                            "a block of LZ4 is longer than its frame, or empty");
+        contents.data = data + sizeof length;
+        contents.packed_bytes = (size_t)length;
+    }
+    *ret_contents = contents;
     return HR_OK;
 }
 
@@ -91,10 +115,7 @@ hr__records_check(const void *frame, uint64_t bytes,
     HR_TRY(check_contents(&head, data, reterr));
     if (head.raw_bytes > SIZE_MAX / 2)
         return hr__fail(reterr, HR_ERR_FORMAT, "the head of a frame is malformed");
-    *ret_contents = (struct hr_records_contents){
-        data, (size_t)head.raw_bytes,
-        head.compression == HR_RECORDS_PLAIN ? 0 : (size_t)head.bytes};
-    return HR_OK;
+    return set_contents(&head, data, ret_contents, reterr);
 }
 
 enum hr_err

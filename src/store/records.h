@@ -11,9 +11,9 @@
 #define HR_STORE_RECORDS_H
 
 #include "core/str.h"
+#include "store/compress.h"
 #include "store/shard_index.h"
 #include "store/unpack.h"
-#include "store/zstd.h"
 
 #define HR_RECORDS_ENDING ".records"
 #define HR_RECORDS_MAGIC "HRFRAME" /* with its NUL */
@@ -28,14 +28,11 @@ enum hr_records_kind {
     HR_RECORDS_END,
 };
 
-/* How the contents of a record are stored. */
-enum hr_records_compression { HR_RECORDS_PLAIN, HR_RECORDS_ZSTD };
-
 /* The head of a frame: the format, little-endian. `bytes` bytes follow it. */
 struct hr_records_head {
     char magic[8];
     uint32_t version;
-    uint8_t kind, compression; /* enum hr_records_kind, enum hr_records_compression */
+    uint8_t kind, compression; /* enum hr_records_kind, enum hr_compression */
     uint16_t zero;
     uint64_t number; /* RECORD: its own; INDEX: of the first it lists; END: of records */
     uint64_t bytes;  /* as stored, a multiple of HR_RECORDS_ALIGN */
@@ -61,10 +58,12 @@ hr__records_head_get(const void *data, struct hr_records_head *ret_head,
                      struct hr_error *reterr);
 
 /* What a record holds: `bytes` bytes at `data`; or, if `packed_bytes` is not 0, as many
- * that unpack to `bytes`. */
+ * that unpack to `bytes`: a frame of zstd, which may end before them, or a block of LZ4.
+ */
 struct hr_records_contents {
     const char *data;
     size_t bytes, packed_bytes;
+    enum hr_compression compression;
 };
 
 /*
@@ -75,7 +74,8 @@ HR_CHECK enum hr_err
 hr__records_check(const void *frame, uint64_t bytes,
                   struct hr_records_contents *ret_contents, struct hr_error *reterr);
 
-/* Unpacks contents to `to`, which has room for contents->bytes. `unpack` is one for zstd.
+/* Unpacks contents of zstd to `to`, which has room for contents->bytes. `unpack` is one
+ * for zstd. Those of LZ4 are for hr__lz4_unpack() (codec/lz.h).
  * HR_ERR_FORMAT if they do not unpack to as many. */
 HR_CHECK enum hr_err
 hr__records_unpack(struct hr_unpack *unpack, const struct hr_records_contents *contents,
@@ -119,18 +119,19 @@ hr__records_verify(struct hr_window *window, const struct hr_str *schema, uint64
 struct hr_records_writer;
 
 /* Begins a new file, which appears under its name when it is complete. Records are
- * compressed by `zstd` where that saves space; NULL: none is. It is the caller's, and
- * outlives the writer. */
+ * compressed by `compressor` where that saves space; NULL: none is. It is the caller's,
+ * and outlives the writer. */
 HR_CHECK enum hr_err
 hr__records_create(const char *path, const void *schema, size_t schema_bytes,
-                   struct hr_zstd *zstd, struct hr_records_writer **ret_writer,
-                   struct hr_error *reterr);
+                   struct hr_compressor *compressor,
+                   struct hr_records_writer **ret_writer, struct hr_error *reterr);
 
 /* The same for a file that begins with what is whole of the file at `path`; that one
  * stays as it is until the new one takes its name. */
 HR_CHECK enum hr_err
 hr__records_extend(const char *path, const struct hr_records_whole *whole,
-                   const void *schema, size_t schema_bytes, struct hr_zstd *zstd,
+                   const void *schema, size_t schema_bytes,
+                   struct hr_compressor *compressor,
                    struct hr_records_writer **ret_writer, struct hr_error *reterr);
 
 /* Bytes of the file so far, without its index. */

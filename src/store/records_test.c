@@ -2,6 +2,7 @@
  * store/records_test.c - files of records: as the page says, whole, damaged, cut, and
  * with more appended.
  */
+#include "codec/lz.h"
 #include "core/alloc.h"
 #include "core/file.h"
 #include "core/hash.h"
@@ -381,7 +382,7 @@ TEST(other_versions_and_ways_of_compression_are_refused_by_name)
 
     make(&file, 1);
     memcpy(words, file.bytes.text + file.at[0], 64);
-    words[1] |= (uint64_t)2 << 40; /* LZ4 */
+    words[1] |= (uint64_t)3 << 40;
     words[7] = hr__hash64(words, 56, 0);
     memcpy(file.bytes.text + file.at[0], words, 64);
     CHECK_OK(find(file.bytes.text, file.bytes.length, &found));
@@ -399,71 +400,116 @@ TEST(other_versions_and_ways_of_compression_are_refused_by_name)
     hr__str_finish(&file.bytes);
 }
 
-#ifdef HR_ZSTD
-
 /* A file of `count` records, of which every second one is random bytes. */
-static char *write_compressed(char *const *contents, const size_t *sizes, size_t count,
-                              size_t *ret_bytes)
+static char *write_compressed(struct hr_compressor *compressor, char *const *contents,
+                              const size_t *sizes, size_t count, size_t *ret_bytes)
 {
     struct hr_records_writer *writer;
-    struct hr_zstd *zstd;
     char path[512], *text;
     uint64_t bytes;
 
-    snprintf(path, sizeof path, "%s/zstd.records", check_temp_dir());
-    CHECK_OK(hr__zstd_create(3, &zstd, NULL));
-    CHECK_OK(hr__records_create(path, "schema", 6, zstd, &writer, NULL));
+    snprintf(path, sizeof path, "%s/compressed.records", check_temp_dir());
+    CHECK_OK(hr__records_create(path, "schema", 6, compressor, &writer, NULL));
     for (size_t i = 0; i < count; i++)
         CHECK_OK(hr__records_add(writer, contents[i], sizes[i], NULL));
     CHECK_OK(hr__records_commit(writer, &bytes, NULL));
-    hr__zstd_destroy(zstd);
     CHECK_OK(hr__file_read(path, (size_t)1 << 30, &text, ret_bytes, NULL));
     return text;
 }
 
-TEST(compressed_records_unpack_to_what_was_written)
+/* A caller of hr__lz4_unpack. */
+static enum hr_err
+unpack(struct hr_unpack *zstd, const struct hr_records_contents *contents, char *to)
 {
+    if (contents->compression == HR_COMPRESSION_ZSTD)
+        return hr__records_unpack(zstd, contents, to, NULL);
+    return hr__lz4_unpack(contents->data, contents->packed_bytes, to, contents->bytes)
+               ? HR_OK
+               : HR_ERR_FORMAT;
+}
+
+static void check_compressed(enum hr_compression kind, int level)
+{
+    struct hr_compressor *compressor = NULL;
     struct hr_records_contents got;
     struct hr_shard_place place;
-    struct hr_unpack *unpack;
+    struct hr_unpack *zstd = NULL;
     struct found found;
-    char *contents[20], *text, room[65 * 64];
+    char *contents[20], *text, room[66 * 64];
     size_t sizes[20], bytes, packed = 0;
 
-    hr__rng_init(&rng, check_seed(), 0, 1);
+    if (hr__compressor_create(kind, level, &compressor, NULL) != HR_OK)
+        return; /* this machine has no such library */
     for (size_t i = 0; i < 20; i++) {
         sizes[i] = 64 * below(65);
         contents[i] = hr__calloc(1, sizes[i] + 1);
         for (size_t k = 0; k < sizes[i]; k++)
             contents[i][k] = (char)(i % 2 == 0 ? hr__rng_u32(&rng) : below(3));
     }
-    text = write_compressed(contents, sizes, 20, &bytes);
+    text = write_compressed(compressor, contents, sizes, 20, &bytes);
     CHECK_OK(find(text, bytes, &found));
     CHECK_EQ_INT(found.count, 20);
-    CHECK_OK(hr__unpack_create(HR_PACKING_ZSTD, &unpack, NULL));
+    if (kind == HR_COMPRESSION_ZSTD)
+        CHECK_OK(hr__unpack_create(HR_PACKING_ZSTD, &zstd, NULL));
     for (size_t i = 0; i < 20; i++) {
         hr__shard_index_place(found.index, i, &place);
         CHECK_OK(hr__records_check(text + place.offset, place.bytes, &got, NULL));
         CHECK_EQ_INT(got.bytes, sizes[i]);
+        CHECK(got.packed_bytes == 0 || got.compression == kind);
         packed += got.packed_bytes > 0;
         CHECK(got.packed_bytes == 0 || got.packed_bytes < sizes[i]);
         if (got.packed_bytes > 0)
-            CHECK_OK(hr__records_unpack(unpack, &got, room, NULL));
+            CHECK_OK(unpack(zstd, &got, room));
         CHECK_BYTES(got.packed_bytes > 0 ? room : got.data, contents[i], sizes[i]);
         /* more and less than was written */
         for (int more = -1; more <= 1 && got.packed_bytes > 0; more += 2) {
             struct hr_records_contents lie = got;
 
             lie.bytes += (size_t)(64 * more);
-            CHECK_ERR(HR_ERR_FORMAT, hr__records_unpack(unpack, &lie, room, NULL));
+            CHECK_ERR(HR_ERR_FORMAT, unpack(zstd, &lie, room));
         }
     }
     CHECK(packed > 0 && packed <= 10);
-    hr__unpack_destroy(unpack);
+    hr__unpack_destroy(zstd);
+    hr__compressor_destroy(compressor);
     hr__shard_index_close(found.index);
     for (size_t i = 0; i < 20; i++)
         hr__free(contents[i]);
     hr__free(text);
 }
 
-#endif
+TEST(compressed_records_unpack_to_what_was_written)
+{
+    hr__rng_init(&rng, check_seed(), 0, 1);
+    for (int level = 1; level <= HR_ZSTD_LEVEL_MAX; level += 6)
+        check_compressed(HR_COMPRESSION_ZSTD, level);
+    for (int level = 1; level <= HR_LZ4_LEVEL_MAX; level++)
+        check_compressed(HR_COMPRESSION_LZ4, level);
+}
+
+/* A block of LZ4 that says it is longer than its frame. */
+TEST(a_length_of_lz4_is_compared_with_its_frame)
+{
+    char frame[192] = {0};
+    struct hr_records_contents got;
+    struct hr_records_head head = {.magic = HR_RECORDS_MAGIC,
+                                   .version = 1,
+                                   .kind = HR_RECORDS_RECORD,
+                                   .compression = HR_COMPRESSION_LZ4,
+                                   .bytes = 128,
+                                   .raw_bytes = 1000};
+
+    for (uint64_t length = 0; length <= 122; length++) {
+        memcpy(frame + 64, &length, sizeof length);
+        head.checksum = hr__hash64(frame + 64, 128, 0);
+        head.head_checksum = hr__hash64(&head, 56, 0);
+        memcpy(frame, &head, sizeof head);
+        if (length == 0 || length > 120) {
+            CHECK_ERR(HR_ERR_FORMAT, hr__records_check(frame, 192, &got, &error));
+            CHECK_HAS(error.message, "a block of LZ4");
+        } else {
+            CHECK_OK(hr__records_check(frame, 192, &got, &error));
+            CHECK_EQ_INT(got.packed_bytes, length);
+        }
+    }
+}

@@ -15,7 +15,7 @@
 
 struct hr_records_writer {
     struct hr_file_writer *file;
-    struct hr_zstd *zstd; /* or NULL */
+    struct hr_compressor *compressor; /* or NULL */
     struct hr_str schema, index, packed;
     uint64_t at, records;
     uint64_t indexed,
@@ -36,7 +36,7 @@ put_frame(struct hr_records_writer *writer, struct hr_records_head *head,
           const void *data, size_t bytes, struct hr_error *reterr)
 {
     assert(bytes % HR_RECORDS_ALIGN == 0);
-    assert(head->compression != HR_RECORDS_PLAIN || head->raw_bytes <= bytes);
+    assert(head->compression != HR_COMPRESSION_NONE || head->raw_bytes <= bytes);
     memcpy(head->magic, HR_RECORDS_MAGIC, sizeof head->magic);
     head->version = HR_RECORDS_VERSION;
     head->bytes = bytes;
@@ -111,9 +111,9 @@ static void finish(struct hr_records_writer *writer)
     hr__free(writer);
 }
 
-static enum hr_err
-begin(const char *path, const void *schema, size_t schema_bytes, struct hr_zstd *zstd,
-      struct hr_records_writer **ret_writer, struct hr_error *reterr)
+static enum hr_err begin(const char *path, const void *schema, size_t schema_bytes,
+                         struct hr_compressor *compressor,
+                         struct hr_records_writer **ret_writer, struct hr_error *reterr)
 {
     struct hr_records_writer *writer = hr__calloc(1, sizeof *writer);
     enum hr_err code;
@@ -123,7 +123,7 @@ begin(const char *path, const void *schema, size_t schema_bytes, struct hr_zstd 
     hr__str_init(&writer->schema);
     hr__str_init(&writer->index);
     hr__str_init(&writer->packed);
-    writer->zstd = zstd;
+    writer->compressor = compressor;
     hr__str_add_bytes(&writer->schema, schema, schema_bytes);
     code = hr__str_ok(&writer->schema)
                ? hr__file_begin(path, &writer->file, reterr)
@@ -148,23 +148,24 @@ static enum hr_err begun(struct hr_records_writer *writer, enum hr_err code,
 
 enum hr_err
 hr__records_create(const char *path, const void *schema, size_t schema_bytes,
-                   struct hr_zstd *zstd, struct hr_records_writer **ret_writer,
-                   struct hr_error *reterr)
+                   struct hr_compressor *compressor,
+                   struct hr_records_writer **ret_writer, struct hr_error *reterr)
 {
     struct hr_records_writer *writer = NULL;
 
-    HR_TRY(begin(path, schema, schema_bytes, zstd, &writer, reterr));
+    HR_TRY(begin(path, schema, schema_bytes, compressor, &writer, reterr));
     return begun(writer, put_schema(writer, reterr), ret_writer);
 }
 
 enum hr_err
 hr__records_extend(const char *path, const struct hr_records_whole *whole,
-                   const void *schema, size_t schema_bytes, struct hr_zstd *zstd,
+                   const void *schema, size_t schema_bytes,
+                   struct hr_compressor *compressor,
                    struct hr_records_writer **ret_writer, struct hr_error *reterr)
 {
     struct hr_records_writer *writer = NULL;
 
-    HR_TRY(begin(path, schema, schema_bytes, zstd, &writer, reterr));
+    HR_TRY(begin(path, schema, schema_bytes, compressor, &writer, reterr));
     return begun(writer, put_whole(writer, path, whole, reterr), ret_writer);
 }
 
@@ -173,21 +174,27 @@ uint64_t hr__records_written(const struct hr_records_writer *writer)
     return writer->at;
 }
 
-/* Compresses the contents of a frame if that makes it smaller. */
+/* Compresses the contents of a frame if that makes it smaller. A block of LZ4 does not
+ * say how long it is, so its length comes first. */
 static enum hr_err
 compress(struct hr_records_writer *writer, struct hr_records_head *head,
          const void **data, size_t *bytes, struct hr_error *reterr)
 {
-    const char *frame;
-    size_t packed;
+    enum hr_compression kind = hr__compressor_kind(writer->compressor);
+    uint64_t length;
+    const char *block;
+    size_t packed, before = kind == HR_COMPRESSION_LZ4 ? sizeof length : 0;
 
-    HR_TRY(hr__zstd_compress(writer->zstd, *data, *bytes, &frame, &packed, reterr));
-    if (packed + -packed % HR_RECORDS_ALIGN >= *bytes)
+    HR_TRY(hr__compress(writer->compressor, *data, *bytes, &block, &packed, reterr));
+    length = packed;
+    packed += before;
+    if (length == 0 || packed + -packed % HR_RECORDS_ALIGN >= *bytes)
         return HR_OK;
     hr__str_clear(&writer->packed);
-    hr__str_add_bytes(&writer->packed, frame, packed);
+    hr__str_add_bytes(&writer->packed, &length, before);
+    hr__str_add_bytes(&writer->packed, block, (size_t)length);
     HR_TRY(fill_up(&writer->packed, reterr));
-    head->compression = HR_RECORDS_ZSTD;
+    head->compression = (uint8_t)kind;
     *data = writer->packed.text;
     *bytes = writer->packed.length;
     return HR_OK;
@@ -203,7 +210,7 @@ enum hr_err hr__records_add(struct hr_records_writer *writer, const void *data,
     if (bytes / HR_RECORDS_ALIGN >= UINT32_MAX)
         return hr__fail(reterr, HR_ERR_LIMIT, "a record of %zu bytes is too large",
                         bytes);
-    if (writer->zstd != NULL)
+    if (writer->compressor != NULL)
         HR_TRY(compress(writer, &head, &data, &bytes, reterr));
     HR_TRY(put_frame(writer, &head, data, bytes, reterr));
     entry.blocks = (uint32_t)((sizeof head + bytes) / HR_RECORDS_ALIGN);

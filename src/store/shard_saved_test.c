@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/clock.h"
 #include "core/file.h"
 #include "core/rng.h"
 #include "core/str.h"
@@ -347,14 +346,12 @@ static char *read_saved(size_t *ret_bytes)
 /* A byte changed anywhere costs a scan, or nothing. */
 TEST(damage_costs_a_scan_and_nothing_else)
 {
-    uint64_t seed = hr__now_ns();
     struct hr_rng rng;
     size_t bytes;
     char *whole;
 
     begin("damage");
-    printf("# seed %llu\n", (unsigned long long)seed);
-    hr__rng_init(&rng, seed, 0, 1);
+    hr__rng_init(&rng, check_seed(), 0, 1);
     check_open(SHARDS);
     whole = read_saved(&bytes);
     for (int i = 0; i < 60; i++) {

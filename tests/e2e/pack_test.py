@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tarfile
@@ -226,8 +227,15 @@ def compressed_records_are_the_same_and_smaller():
     (temp / "texts.txt").write_text("".join(f"{i} {'the same words ' * (i % 40)}\n" for i in range(60)))
     source = graph("texts.yaml", "pipeline:\n  - source.lines: {path: texts.txt}\n")
     plain = run_json("pack", source, "-o", "plain")
-    small = run_json("pack", source, "-o", "small", "--zstd", "3")
-    run("pack", source, "-o", "threads", "--zstd", "3", "--threads", "3", "-q")
+    for way in (["--zstd", "3"], ["--lz4", "1"], ["--lz4", "12"]):
+        compress_and_damage(source, plain, way)
+
+
+def compress_and_damage(source, plain, way):
+    for folder in ("small", "threads"):
+        shutil.rmtree(temp / folder, ignore_errors=True)
+    small = run_json("pack", source, "-o", "small", *way)
+    run("pack", source, "-o", "threads", *way, "--threads", "3", "-q")
     first = "part-000000.records"
     assert (temp / "small" / first).read_bytes() == (temp / "threads" / first).read_bytes()
     assert small["bytes"] < 0.9 * plain["bytes"], (small["bytes"], plain["bytes"])
@@ -246,6 +254,9 @@ def compressed_records_are_the_same_and_smaller():
 @test
 def compression_is_of_the_container_and_of_a_level_that_exists():
     source = graph("range.yaml", "pipeline:\n  - source.range: {n: 3}\n")
+    for more in (["--lz4", "13"], ["--lz4", "3", "--format", "tar"]):
+        assert "lz4_level is 1 to 12" in run("pack", source, "-o", "refused", *more, code=2).stderr
+    assert "not by both" in run("pack", source, "-o", "refused", "--lz4", "1", "--zstd", "1", code=2).stderr
     for more in (["--zstd", "20"], ["--zstd", "3", "--format", "tfrecord"]):
         assert "zstd_level is 1 to 19" in run("pack", source, "-o", "refused", *more, code=2).stderr
     run("pack", source, "-o", "level", "--zstd", "3", "-q")
