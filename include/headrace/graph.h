@@ -96,6 +96,8 @@ HR_API void hr_free(void *memory);
 struct hr_graph_param_info {
     const char *name, *type, *fallback, *help; /* fallback, help may be NULL */
     bool required;
+    const char *const *choices; /* the values that are allowed, as text; NULL: any */
+    size_t choice_count;
 };
 HR_API HR_CHECK enum hr_err hr_graph_param_info(const struct hr_graph *graph, size_t at,
                                                 struct hr_graph_param_info *ret_info);

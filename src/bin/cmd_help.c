@@ -2,6 +2,7 @@
  * cmd_help.c - headrace help, version and completion.
  */
 #include "cli.h"
+#include "graph_file.h"
 #include "out.h"
 
 #include <string.h>
@@ -105,7 +106,16 @@ const struct cli_command cmd_version = {
     .run = version_run,
 };
 
+struct completion_options {
+    const char *params;
+};
+
 /* clang-format off */
+static const struct cli_option completion_table[] = {
+    {"params", 0, CLI_TEXT, offsetof(struct completion_options, params), "GRAPH",
+     "print what -p can set in the graph, for the scripts"},
+};
+
 static const struct cli_example completion_examples[] = {
     {"eval \"$(headrace completion bash)\"",
      "enable completion in the current bash"},
@@ -116,7 +126,13 @@ static const struct cli_example completion_examples[] = {
 
 static int completion_run(void *values, const struct cli_rest *rest)
 {
-    (void)values;
+    const struct completion_options *options = values;
+
+    if (options->params != NULL)
+        return graph_file_complete(options->params);
+    if (rest->count == 0)
+        return cli_usage("headrace completion expects bash|zsh|fish (see headrace "
+                         "completion --help)");
     if (!cli_print_completion(rest->words[0], stdout))
         return cli_usage("completion supports bash, zsh and fish, not '%s'",
                          rest->words[0]);
@@ -128,9 +144,10 @@ const struct cli_command cmd_completion = {
     .summary = "print a completion script for a shell",
     .args = "bash|zsh|fish",
     .complete = "bash zsh fish",
-    .args_min = 1,
     .args_max = 1,
-    .text = "Prints a script that completes commands, options, operators and files.",
+    .text = "Prints a script that completes commands, options, operators, files, and "
+            "after -p the parameters of the graph on the command line with their values.",
+    CLI_OPTIONS(completion_table, struct completion_options),
     CLI_EXAMPLES(completion_examples),
     .run = completion_run,
 };

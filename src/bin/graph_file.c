@@ -158,6 +158,12 @@ int graph_file_cut(const struct hr_graph *graph, size_t node, struct hr_graph **
     return code;
 }
 
+static void print_choices(const struct hr_graph_param_info *info)
+{
+    for (size_t i = 0; i < info->choice_count; i++)
+        printf("%s%s", i > 0 ? ", " : "; one of ", info->choices[i]);
+}
+
 void graph_file_print_params(const struct hr_graph *graph)
 {
     struct hr_graph_param_info info;
@@ -169,8 +175,12 @@ void graph_file_print_params(const struct hr_graph *graph)
         char name[96];
 
         snprintf(name, sizeof(name), "%s (%s)", info.name, info.type);
-        printf("  %-24s %s%s", name, info.help ? info.help : "",
-               info.help && (info.required || info.fallback) ? "; " : "");
+        printf("  %-24s %s", name, info.help ? info.help : "");
+        print_choices(&info);
+        printf("%s",
+               (info.help || info.choice_count > 0) && (info.required || info.fallback)
+                   ? "; "
+                   : "");
         if (info.required)
             printf("required");
         else if (info.fallback != NULL)
@@ -179,34 +189,75 @@ void graph_file_print_params(const struct hr_graph *graph)
     }
 }
 
-/* Fills in missing required parameters with "0", which reads as a number, a path and a
- * word; only the declarations are used. */
-int graph_file_help(const char *path, const struct cli_params *params)
+/* Loads a graph for its declarations only: fills in missing required parameters with "0",
+ * which reads as a number, a path and a word. */
+static enum hr_err load_declared(const char *path, const struct cli_params *params,
+                                 struct hr_graph **ret_graph, struct hr_error *error)
 {
     struct hr_graph_param all[64];
     size_t count = params->count < 32 ? params->count : 32;
+
+    if (count > 0)
+        memcpy(all, params->items, count * sizeof(all[0]));
+    for (size_t first = count; count < 64; count++) {
+        static char names[64][64];
+
+        *error = (struct hr_error){0};
+        if (load(path, all, count, ret_graph, error) == HR_OK)
+            return HR_OK;
+        if (error->param[0] == '\0' ||
+            (count > first && strcmp(names[count - 1], error->param) == 0))
+            break;
+        memcpy(names[count], error->param, sizeof(names[count]));
+        all[count] = (struct hr_graph_param){names[count], "0"};
+    }
+    return error->code;
+}
+
+int graph_file_help(const char *path, const struct cli_params *params)
+{
     struct hr_graph *graph = NULL;
     struct hr_error error = {0};
     int code = read_input(path);
 
     if (code != CLI_OK)
         return code;
-    if (count > 0)
-        memcpy(all, params->items, count * sizeof(all[0]));
-    for (size_t given = count; count < 64; count++) {
-        static char names[64][64];
+    if (load_declared(path, params, &graph, &error) != HR_OK)
+        return cli_library(&error);
+    graph_file_print_params(graph);
+    hr_graph_unref(graph);
+    return CLI_OK;
+}
 
-        error = (struct hr_error){0};
-        if (load(path, all, count, &graph, &error) == HR_OK) {
-            graph_file_print_params(graph);
-            hr_graph_unref(graph);
-            return CLI_OK;
-        }
-        if (error.param[0] == '\0' ||
-            (count > given && strcmp(names[count - 1], error.param) == 0))
-            break;
-        memcpy(names[count], error.param, sizeof(names[count]));
-        all[count] = (struct hr_graph_param){names[count], "0"};
-    }
-    return cli_library(&error);
+/* The values that a parameter is one of, as "name=value". */
+static void list_values(const struct hr_graph_param_info *info)
+{
+    for (size_t i = 0; i < info->choice_count; i++)
+        printf("%s=%s\n", info->name, info->choices[i]);
+    if (info->choice_count > 0)
+        return;
+    if (strcmp(info->type, "bool") == 0)
+        printf("%s=true\n%s=false\n", info->name, info->name);
+    for (int i = HR_U8; strcmp(info->type, "dtype") == 0 && i <= HR_U16; i++)
+        printf("%s=%s\n", info->name, hr_dtype_name((enum hr_dtype)i));
+    if (strcmp(info->type, "bool") != 0 && strcmp(info->type, "dtype") != 0)
+        printf("%s=\n", info->name);
+}
+
+int graph_file_complete(const char *path)
+{
+    const struct cli_params none = {.count = 0};
+    struct hr_graph_param_info info;
+    struct hr_graph *graph = NULL;
+    struct hr_error error = {0};
+    int code = graph_file_propose(path, true);
+
+    if (code != CLI_OK)
+        return code;
+    if (load_declared(path, &none, &graph, &error) != HR_OK)
+        return cli_library(&error);
+    for (size_t i = 0; hr_graph_param_info(graph, i, &info) == HR_OK; i++)
+        list_values(&info);
+    hr_graph_unref(graph);
+    return CLI_OK;
 }

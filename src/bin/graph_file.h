@@ -30,6 +30,10 @@ int graph_file_cut(const struct hr_graph *graph, size_t node,
  * missing on the command line. */
 int graph_file_help(const char *path, const struct cli_params *params);
 
+/* Prints "name=" for each parameter that the file declares, and "name=value" for each
+ * value where there are few: what shells complete -p with. */
+int graph_file_complete(const char *path);
+
 /* Prints the parameters of a loaded graph as a table on stdout. */
 void graph_file_print_params(const struct hr_graph *graph);
 

@@ -15,6 +15,12 @@ static void json_params(struct json *json, const struct hr_graph *graph)
         json_text(json, "name", info.name);
         json_text(json, "type", info.type);
         json_text(json, "default", info.fallback);
+        if (info.choice_count > 0) {
+            json_open(json, "choices", '[');
+            for (size_t k = 0; k < info.choice_count; k++)
+                json_text(json, NULL, info.choices[k]);
+            json_close(json, ']');
+        }
         json_text(json, "help", info.help);
         json_bool(json, "required", info.required);
         json_close(json, '}');

@@ -238,6 +238,29 @@ static enum hr_err keep_fallback(struct hr_graph_declared *d, const struct hr_do
     return d->fallback != NULL ? HR_OK : no_memory(reterr);
 }
 
+static enum hr_err keep_choices(struct hr_graph_declared *d, const struct hr_doc *choices,
+                                struct hr_error *reterr)
+{
+    size_t count = choices != NULL ? choices->as.list.count : 0;
+
+    if (count == 0)
+        return HR_OK;
+    d->choices = hr__calloc(count, sizeof *d->choices);
+    if (d->choices == NULL)
+        return no_memory(reterr);
+    for (; d->choice_count < count; d->choice_count++) {
+        struct hr_str text;
+
+        hr__str_init(&text);
+        if (!scalar_text(choices->as.list.items[d->choice_count], &text))
+            hr__doc_print_json(choices->as.list.items[d->choice_count], false, &text);
+        d->choices[d->choice_count] = hr__str_take(&text);
+        if (d->choices[d->choice_count] == NULL)
+            return no_memory(reterr);
+    }
+    return HR_OK;
+}
+
 /* The value given last for this name, or NULL. */
 static const char *
 given_text(const struct hr_graph_param *given, size_t count, const char *name)
@@ -261,6 +284,7 @@ declare_one(struct hr_graph *graph, struct hr_graph_declared *d,
         HR_TRY(read_keys(graph, d, pair->value, reterr));
         fallback = hr__doc_get(pair->value, "default");
         choices = hr__doc_get(pair->value, "choices");
+        HR_TRY(keep_choices(d, choices, reterr));
     } else {
         d->type = type_of(pair->value);
     }
@@ -357,6 +381,9 @@ enum hr_err hr__graph_declare(struct hr_graph *graph, const struct hr_doc *param
 void hr__graph_declared_finish(struct hr_graph_private *private)
 {
     for (size_t i = 0; i < private->declared_count; i++) {
+        for (size_t k = 0; k < private->declared[i].choice_count; k++)
+            hr__free(private->declared[i].choices[k]);
+        hr__free(private->declared[i].choices);
         hr__free(private->declared[i].fallback);
         hr__doc_destroy(private->declared[i].value);
     }
@@ -377,6 +404,8 @@ enum hr_err hr__graph_param_info(const struct hr_graph *graph, size_t at,
         .fallback = d->fallback,
         .help = d->help,
         .required = d->required,
+        .choices = (const char *const *)d->choices,
+        .choice_count = d->choice_count,
     };
     return HR_OK;
 }

@@ -31,6 +31,11 @@ TEST(parameters_replace_typed_and_in_texts)
     CHECK_EQ_STR(info.type, "list");
     CHECK_OK(hr_graph_param_info(graph, 3, &info));
     CHECK_EQ_STR(info.type, "enum");
+    CHECK_EQ_INT(info.choice_count, 2);
+    CHECK_EQ_STR(info.choices[0], "a");
+    CHECK_EQ_STR(info.choices[1], "b");
+    CHECK_OK(hr_graph_param_info(graph, 0, &info));
+    CHECK(info.choices == NULL && info.choice_count == 0);
     CHECK_ERR(HR_ERR_RANGE, hr_graph_param_info(graph, 4, &info));
     hr_graph_unref(graph);
 }

@@ -12,6 +12,8 @@ struct hr_graph_declared {
     const char *name;        /* the file's */
     const char *type, *help; /* the file's or static; help may be NULL */
     char *fallback;          /* as text, or NULL */
+    char **choices;          /* as text; NULL if any value is allowed */
+    size_t choice_count;
     bool required;
     struct hr_doc *value; /* override or default; of kind NULL if neither */
     bool overridden;

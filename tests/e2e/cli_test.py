@@ -201,6 +201,47 @@ def the_completion_is_bash_and_completes():
 
 
 @test
+def parameters_are_completed():
+    chosen = graph("chosen.yaml", """params:
+  mode: {choices: [fast, exact], default: fast}
+  level: {choices: [1, 2], default: 1}
+  shuffle: {default: true}
+  data: {type: path}
+  dtype: {type: dtype, default: float32}
+pipeline:
+  - source.list: {path: "${data}"}
+""")
+    lines = run("completion", "--params", chosen).stdout.split()
+    assert lines[:7] == ["mode=fast", "mode=exact", "level=1", "level=2", "shuffle=true", "shuffle=false", "data="], lines
+    assert "dtype=uint8" in lines and "dtype=bfloat16" in lines, lines
+    assert run("completion", "--params", photos()).stdout.split() == ["data=", "size=", "batch="]
+    one_line(run("completion", "--params", "absent.yaml", code=2), "absent.yaml")
+    one_line(run("completion", code=2), "bash|zsh|fish")
+    assert "one of fast, exact; default fast" in run("run", chosen, "--help-params").stdout
+    params = {p["name"]: p for p in run_json("inspect", example("vision_rrc.yaml"), "-p", f"data={photos()}")["params"]}
+    assert params["mode"]["choices"] == ["close", "exact", "fast"] and "choices" not in params["size"], params
+    if not shutil.which("bash"):
+        raise Skip("bash is not here")
+
+    def complete(*words):  # as bash splits them
+        ask = f'headrace() {{ {headrace} "$@"; }}\n' + run("completion", "bash").stdout + \
+            f'\nCOMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _headrace 2>/dev/null; echo "${{COMPREPLY[@]}}"\n'
+        done = subprocess.run(["bash", "-c", ask], text=True, capture_output=True, cwd=temp)
+        assert done.returncode == 0 and not done.stderr, done
+        return done.stdout.split()
+
+    assert complete("headrace", "run", "chosen.yaml", "-p", "''") == ["mode=", "level=", "shuffle=", "data=", "dtype="]
+    assert complete("headrace", "run", "chosen.yaml", "-p", "mo") == ["mode="]
+    assert complete("headrace", "run", "chosen.yaml", "-p", "mode", "=") == ["fast", "exact"]
+    assert complete("headrace", "run", "chosen.yaml", "--param", "mode", "=", "f") == ["fast"]
+    assert complete("headrace", "inspect", "chosen.yaml", "-p", "mode", "=", "fast", "-p", "sh") == ["shuffle="]
+    assert complete("headrace", "run", "-p", "mode", "=", "e", "chosen.yaml")[-1:] == ["chosen.yaml"]  # the word at the cursor
+    assert complete("headrace", "run", "absent.yaml", "-p", "mo") == []
+    assert complete("headrace", "run", "chosen.yaml", "-p", "zz") == []
+    assert complete("headrace", "run", "chosen.yaml", "--color", "al") == ["always"]
+
+
+@test
 def the_completion_is_fish_and_completes():
     script = run("completion", "fish").stdout
     if not shutil.which("fish"):
@@ -215,6 +256,7 @@ def the_completion_is_fish_and_completes():
 def the_completion_is_zsh():
     script = run("completion", "zsh").stdout
     assert script.startswith("#compdef headrace\n") and "'--save-every[" in script and "(fail skip substitute)" in script
+    assert script.count("name=value:_headrace_params'") == script.count("[set a parameter of the graph")
     if not shutil.which("zsh"):
         raise Skip("zsh is not here")
     # _arguments only works inside the line editor: replace it and print its arguments.
