@@ -50,6 +50,7 @@ __all__ = [
     "flow_mix",
     "flow_zip",
     "image_affine",
+    "image_auto_augment",
     "image_autocontrast",
     "image_center_crop",
     "image_clip",
@@ -1603,6 +1604,51 @@ def image_affine(
     params: dict[str, Any] = {"degrees": degrees, "translate": translate, "scale": scale, "shear": shear, "interpolation": interpolation, "fill": fill, "mask_fill": mask_fill, "field": field}
     defaults: dict[str, Any] = {"translate": (0, 0), "scale": (1, 1), "shear": (0, 0), "interpolation": "nearest", "fill": 0, "field": ("image",)}
     return pipeline._then("image.affine", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.auto_augment")
+def image_auto_augment(
+    pipeline: Pipeline,
+    *,
+    policy: Literal["imagenet", "cifar10", "svhn"] = "imagenet",
+    interpolation: Literal["nearest", "bilinear"] = "nearest",
+    fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Two random changes of a pair that was found for a data set.
+
+    Operator `image.auto_augment`, kind map, version 1; random.
+
+    Like torchvision's AutoAugment: draws one of the policy's 25 pairs; each of its two
+    changes has a probability and a strength. What is said of levels and of other fields
+    at image.rand_augment holds here.
+
+    Args:
+        pipeline: what the operator reads.
+        policy: the data set whose pairs of steps are taken; enum, one of imagenet,
+            cifar10, svhn, default imagenet.
+        interpolation: how values between pixels are computed when the image is sheared,
+            shifted or rotated; enum, one of nearest, bilinear, default nearest.
+        fill: what is outside then: one level or one per channel; list of floats, 1 to 4
+            items, each 0 to 255, in levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"policy": policy, "interpolation": interpolation, "fill": fill, "mask_fill": mask_fill, "field": field}
+    defaults: dict[str, Any] = {"policy": "imagenet", "interpolation": "nearest", "fill": 0, "field": ("image",)}
+    return pipeline._then("image.auto_augment", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.autocontrast")
@@ -5139,6 +5185,7 @@ class Methods:
     convert_boxes = boxes_convert
     sanitize = boxes_sanitize
     affine = image_affine
+    auto_augment = image_auto_augment
     autocontrast = image_autocontrast
     center_crop = image_center_crop
     clip = image_clip

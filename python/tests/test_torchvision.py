@@ -442,6 +442,32 @@ def test_trivial_augment_wide(seed: int) -> None:
     assert len(drawn) > 8
 
 
+@pytest.mark.parametrize("policy", list(v2.AutoAugmentPolicy))
+def test_auto_augment(seed: int, policy: Any) -> None:
+    """A result is that of a pair of the policy, or of one of its steps, or the image."""
+    scenes = noisy(seed, 60, side=40)
+    method = v2.AutoAugment(policy, fill=[9.0])
+    pipe = pipeline(scenes).auto_augment(policy=policy.value, fill=9)
+    unchanged = 0
+    for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
+        image, ours = chw(item["image"]), chw(made["image"])
+        results = [image]
+        for pair in method._policies:
+            steps: list[list[Choice]] = []
+            for name, _, at in pair:
+                magnitudes_of, signed = method._AUGMENTATION_SPACE[name]
+                magnitudes = magnitudes_of(10, *image.shape[1:])
+                value = 0.0 if magnitudes is None else spaced(magnitudes)[at]
+                steps.append([(name, value * sign) for sign in ((1, -1) if signed else (1,))])
+            ones = [stepped(method, image, c) for step in steps for c in step]
+            results += ones
+            results += [stepped(method, one, c) for one in ones[: len(steps[0])] for c in steps[1]]
+        # a shear of 0.2 takes every fifth line from between two pixels
+        assert any((ours != other).any(axis=0).float().mean() <= 0.25 for other in results)
+        unchanged += bool((ours == image).all())
+    assert unchanged < 30
+
+
 def test_what_belongs_to_the_image_follows_an_augmentation(seed: int) -> None:
     """The corners say how the image moved; masks and boxes moved alike."""
     scenes = Scenes(seed)

@@ -546,6 +546,7 @@ TEST(augmentations_name_what_they_cannot_do)
     REFUSED(HR_ERR_RANGE, "image.rand_augment", "{num_magnitude_bins: 1}", "bins");
     REFUSED(HR_ERR_RANGE, "image.trivial_augment_wide", "{num_magnitude_bins: 1}",
             "bins");
+    REFUSED(HR_ERR_RANGE, "image.auto_augment", "{policy: mnist}", "imagenet");
     REFUSED(HR_ERR_RANGE, "image.trivial_augment_wide", "{fill: 0.5}", "whole number");
     REFUSED(HR_ERR_SHAPE, "image.trivial_augment_wide", "{fill: [1, 2]}", "2 levels");
     put_f32(floats, 1, 1, 3);

@@ -43,6 +43,8 @@ cases = {
     "posterize, autocontrast, equalize": fixed + "  - image.posterize: {bits: 4}\n  - image.autocontrast: {}\n"
                                                  "  - image.equalize: {}\n",
     "rand_augment": fixed + "  - image.rand_augment: {num_ops: 4, fill: 128}\n",
+    "auto_augment": fixed + "  - image.auto_augment: {}\n  - image.auto_augment: {policy: cifar10}\n"
+                            "  - image.auto_augment: {policy: svhn}\n",
     "trivial_augment_wide": fixed + "  - image.trivial_augment_wide: {interpolation: bilinear}\n",
     "sharpness": fixed + "  - image.sharpness: {factor: [0, 3], p: 0.8}\n",
     "erase": fixed + "  - image.erase: {value: [123, 117, 104], p: 0.8}\n  - image.erase: {random: true}\n",
