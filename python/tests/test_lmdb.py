@@ -12,6 +12,7 @@ import pytest
 import headrace as hr
 
 CORPUS = pathlib.Path(__file__).parents[2] / "fuzz/corpus/lmdb"
+PAGES = {name: int(name[5:]) for name in ("pages512", "pages8192", "pages16384")}
 PLAIN = [(f"{i:03d}".encode(), bytes([i]) * (i * i % 300)) for i in range(100)]
 
 
@@ -28,6 +29,20 @@ def test_a_file_is_read(threads: int) -> None:
     assert entries(hr.lmdb(CORPUS / "big")) == [(b"big", b"x" * 9000), (b"small", b"y")]
     assert entries(hr.lmdb(CORPUS / "empty")) == []
     assert entries(hr.lmdb(CORPUS / "named", database="a")) == [(b"k", b"v"), (b"l", b"w")]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_of_any_size(name: str, tmp_path: pathlib.Path) -> None:
+    many = [(f"{i:03d}".encode(), bytes([i]) * (i * i % 150)) for i in range(100)]
+    everything = [*many, (b"big", b"x" * 40000)]
+    assert entries(hr.lmdb(CORPUS / name), threads=2) == everything
+    whole = (CORPUS / name).read_bytes()
+    for at, left in ((PAGES[name], everything), (0, [])):  # the first meta page is the newer one
+        (tmp_path / "torn").write_bytes(whole[:at] + b"\0" * 100 + whole[at + 100 :])
+        assert entries(hr.lmdb(tmp_path / "torn")) == left
+    (tmp_path / "cut").write_bytes(whole[: -PAGES[name]])
+    with pytest.raises(hr.HeadraceError, match="it is cut|larger than its pages"):
+        entries(hr.lmdb(tmp_path / "cut"))
 
 
 def test_a_folder_and_names_of_fields(tmp_path: pathlib.Path) -> None:
@@ -76,7 +91,7 @@ def test_damage_anywhere_does_no_harm(tmp_path: pathlib.Path, rng: random.Random
     path = tmp_path / "a.mdb"
     bad = 0
     for _ in range(150):
-        damaged = bytearray((CORPUS / rng.choice(["plain", "big", "named"])).read_bytes())
+        damaged = bytearray((CORPUS / rng.choice(["plain", "big", "named", *PAGES])).read_bytes())
         for _ in range(rng.choice([1, 1, 20])):
             page = rng.randrange(len(damaged) // 4096) * 4096
             damaged[page + rng.choice([rng.randrange(40), rng.randrange(4096)])] ^= 1 << rng.randrange(8)
