@@ -182,7 +182,7 @@ static enum hr_err save_to(const struct hr_profile *profile, const struct hr_gra
         code = save_nodes(profile, graph, folder, known, reterr);
     hr__free(known);
     if (code == HR_OK)
-        hr__cache_evict(folder, HR_SAVED_FILES_MAX, HR_SAVED_BYTES_MAX);
+        hr__evict_files(folder, HR_SAVED_FILES_MAX, HR_SAVED_BYTES_MAX);
     else
         hr__error_prefix(reterr, "the profile cannot be saved (" ADVICE ")");
     return code;

@@ -134,7 +134,7 @@ static bool list(DIR *folder, struct file **ret_files, size_t *ret_count)
     return true;
 }
 
-void hr__cache_evict(const char *folder, size_t files_max, uint64_t bytes_max)
+void hr__evict_files(const char *folder, size_t files_max, uint64_t bytes_max)
 {
     DIR *open = opendir(folder);
     struct file *files = NULL;

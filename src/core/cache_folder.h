@@ -26,6 +26,6 @@ HR_CHECK enum hr_err
 hr__cache_file(const char *name, char **ret_path, struct hr_error *reterr);
 
 /* Removes the oldest files of the folder `path` beyond these limits. */
-void hr__cache_evict(const char *path, size_t files_max, uint64_t bytes_max);
+void hr__evict_files(const char *path, size_t files_max, uint64_t bytes_max);
 
 #endif

@@ -307,7 +307,7 @@ static void save_in_cache(const struct build *build)
     if (slash != NULL) {
         *slash = '\0';
         if (hr__file_make_folder(path, 0700, NULL) == HR_OK && write_saved(build))
-            hr__cache_evict(path, HR_SHARDS_FILES_MAX, HR_SHARDS_BYTES_MAX);
+            hr__evict_files(path, HR_SHARDS_FILES_MAX, HR_SHARDS_BYTES_MAX);
     }
     hr__free(path);
 }
