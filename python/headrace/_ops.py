@@ -46,6 +46,7 @@ __all__ = [
     "debug_inflate",
     "debug_sleep",
     "debug_spin",
+    "flow_cache",
     "flow_concat",
     "flow_mix",
     "flow_zip",
@@ -1425,6 +1426,67 @@ def debug_spin(
     params: dict[str, Any] = {"us": us, "every": every, "factor": factor}
     defaults: dict[str, Any] = {"every": 0, "factor": 1.0}
     return pipeline._then("debug.spin", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("flow.cache")
+def flow_cache(
+    pipeline: Pipeline,
+    *,
+    folder: PathLike | None = None,
+    budget: int | str = 0,
+    random: Literal["refuse", "freeze"] = "refuse",
+    refresh: int = 0,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Keep records in memory or in a folder, so that later epochs skip the work.
+
+    Operator `flow.cache`, kind map, version 1; pure.
+
+    The first epoch makes each record and keeps it. From then on nothing before the
+    cache runs for that record: no read, no decoding, no filter. Whole pipelines give
+    the same records with and without it, in every order and with any number of threads,
+    ranks and resumes.  Records are known by what makes them: all nodes before the cache
+    with their parameters, and the names that the source lists. A change of any of these
+    uses another cache; orders (shuffle, take, shard) may change freely. The contents of
+    a file that is changed under its old name are not noticed: delete the folder then.
+    Records that a filter before the cache drops are kept as dropped.  Put it after the
+    expensive work and before random augmentation. Random ops before it are refused,
+    because every epoch would repeat the first: see `random` and `refresh`. Batches are
+    not cached: put it before `batch.stack`. Images are made before they are kept, so in
+    modes `close` and `fast` a cache between `image.decode` and a resize changes pixels
+    as any op that needs them does; after the whole group it changes none. As uint8 an
+    image takes a quarter of what it takes normalised.  When the budget is used up, what
+    is there stays and the rest is made in every epoch: in an epoch each record is
+    wanted once, so replacing one by another would gain nothing. `headrace run` shows
+    how full it is, and why.  A folder may be shared by any number of processes of a
+    machine, also while they fill it, and outlives them. Each record has a checksum; a
+    damaged one is made again. With a budget, caches of other pipelines in the same
+    folder are removed when room is needed, the least recently used first, and none that
+    is in use.
+
+    Args:
+        pipeline: what the operator reads.
+        folder: where records are kept; null keeps them in memory; path, optional.
+        budget: bytes that it may take; 0: in memory half of the run's memory budget, or
+            a quarter of the machine's memory without one; in a folder all but a
+            twentieth of the disk; bytes, at least 0, default 0.
+        random: what to do about ops before it that draw random numbers: refuse them, or
+            freeze their draws, the same in all epochs; enum, one of refuse, freeze,
+            default refuse.
+        refresh: freeze draws for this many epochs, then draw again; 0: as `random`
+            says; int, 0 to 1000000000, default 0.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"folder": folder, "budget": budget, "random": random, "refresh": refresh}
+    defaults: dict[str, Any] = {"budget": 0, "random": "refuse", "refresh": 0}
+    return pipeline._then("flow.cache", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("flow.concat")

@@ -15,7 +15,8 @@ static void name_ranges(struct hr_engine *engine, const struct hr_program *p,
         const struct hr_graph_node *n = &engine->graph->nodes[p->paths[k].source];
 
         if (p->paths[k].merge != NULL || n->op->source.ahead == NULL ||
-            ids[k].index == HR_INDEX_NONE) /* of another input of a merge */
+            ids[k].index == HR_INDEX_NONE || /* of another input of a merge */
+            (p->cache_count > 0 && hr__cached_holds(p, p->paths[k].source, ids)))
             continue;
         for (int part = 0;
              n->op->source.ahead(n->params, n->state, ids[k].index, part, &range); part++)
@@ -47,6 +48,7 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
                                &runner->ahead_ids[k]);
         if (p->merges)
             hr__paths_branch(p, NULL, runner->ahead_ids);
+        hr__views_set(p, runner->ahead_ids);
         name_ranges(engine, p, runner->ahead_ids);
         __atomic_store_n(&engine->ahead_next, at + 1, __ATOMIC_RELAXED);
     }

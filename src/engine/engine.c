@@ -387,6 +387,25 @@ static uint64_t errors_allowed(const struct hr_engine *engine)
     return n < HR_COUNT_UNKNOWN && n / 100 + 1 > 100 ? n / 100 + 1 : 100;
 }
 
+static enum hr_err start_caches(struct hr_engine *engine, struct hr_error *reterr)
+{
+    struct hr_error unread = {0}, *error = reterr != NULL ? reterr : &unread;
+
+    for (uint32_t i = 0; i < engine->graph->count; i++) {
+        const struct hr_graph_node *n = &engine->graph->nodes[i];
+        enum hr_err code =
+            n->op->cache.start != NULL
+                ? n->op->cache.start(n->state, engine->plan.memory.budget, error)
+                : HR_OK;
+
+        if (code != HR_OK) {
+            hr__graph_blame(engine->graph, i, error);
+            return code;
+        }
+    }
+    return HR_OK;
+}
+
 static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr)
 {
     init_locks(engine);
@@ -400,6 +419,7 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     if (engine->graph->states_of[0] != '\0')
         memcpy(engine->fingerprint, engine->graph->states_of, sizeof engine->fingerprint);
     HR_TRY(make_plan(engine, reterr));
+    HR_TRY(start_caches(engine, reterr));
     engine->pool = hr_pool_create(0);
     if (engine->pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");

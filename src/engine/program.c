@@ -134,6 +134,21 @@ static bool bind_forces(struct compiler *c, struct hr_step *step,
     return true;
 }
 
+/* The number of the identity; there is room for one view per step and the expansion. */
+static uint16_t view_of(struct hr_program *p, uint16_t path, uint32_t draws_for)
+{
+    size_t paths = p->id_count - p->view_count, at = 0;
+
+    while (at < p->view_count &&
+           (p->views[at].path != path || p->views[at].draws_for != draws_for))
+        at++;
+    if (at == p->view_count) {
+        p->views[p->view_count++] = (struct hr_view){path, draws_for};
+        p->id_count++;
+    }
+    return (uint16_t)(paths + at);
+}
+
 static bool
 make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *planned)
 {
@@ -155,6 +170,8 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
         if (n->op->kind == HR_OP_MERGE)
             step->merge = c->program->paths[step->path].merge;
     }
+    if (n->draws_for > 0)
+        step->path = view_of(c->program, step->path, n->draws_for);
     if (!(step->merge != NULL ? bind_merge(c, step, n) : bind_aliases(c, step, n)) ||
         !bind_fields(c, step, n) || !bind_forces(c, step, n, planned))
         return false;
@@ -414,10 +431,12 @@ static enum hr_err compile(struct compiler *c, struct hr_error *reterr)
 
     p->steps = hr__arena_zalloc(&p->arena, (s->step_count + 1) * sizeof *p->steps);
     p->paths = hr__arena_zalloc(&p->arena, (s->step_count + 1) * sizeof *p->paths);
-    if (p->steps == NULL || p->paths == NULL)
+    p->views = hr__arena_zalloc(&p->arena, (s->step_count + 1) * sizeof *p->views);
+    if (p->steps == NULL || p->paths == NULL || p->views == NULL)
         return HR_ERR_MEMORY;
     if (c->stage == 0)
         HR_TRY(find_paths(c, c->plan->root, reterr));
+    p->id_count = p->path_count > 0 ? p->path_count : 1;
     if (!make_inputs(c))
         return HR_ERR_MEMORY;
     for (size_t i = 0; i < s->step_count; i++) {
@@ -431,8 +450,8 @@ static enum hr_err compile(struct compiler *c, struct hr_error *reterr)
     }
     if (c->stage == 0 && s->expand != HR_NO_NODE)
         c->path_of[s->expand] = 1;
-    return make_end(c) && list_nodes(c) && hr__program_cut(p, c->graph) &&
-                   hr__program_rows(p)
+    return make_end(c) && list_nodes(c) && hr__program_caches(p, c->graph) &&
+                   hr__program_cut(p, c->graph) && hr__program_rows(p)
                ? HR_OK
                : HR_ERR_MEMORY;
 }

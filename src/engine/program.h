@@ -48,6 +48,13 @@ struct hr_path {
     size_t input;           /* of that merge */
 };
 
+/* An identity whose draws stay the same for some epochs: that of a path, or of the record
+ * in later stages, with an earlier draw_epoch. It follows the paths' identities. */
+struct hr_view {
+    uint16_t path;
+    uint32_t draws_for; /* hr_graph_node.draws_for */
+};
+
 struct hr_step {
     const struct hr_op *op;
     const void *params;
@@ -57,7 +64,8 @@ struct hr_step {
     enum hr_plan_variant variant;
     uint16_t field_count, before_count, after_count, clear_count, alias_count;
     bool plain;    /* only a call of apply: no aliases, nothing to make or clear */
-    uint16_t path; /* whose identity the record has; a SOURCE also reads by it */
+    uint16_t path; /* whose identity the record has, or which view of one; a SOURCE also
+                      reads by it */
     bool branches; /* before a merge: runs only for records of its path */
     const struct hr_merge *merge; /* of a MERGE; the aliases of its inputs follow one
                                      another, equally many of each */
@@ -67,6 +75,8 @@ struct hr_step {
     uint16_t *clear;              /* slots that the step removes from the record */
     uint16_t *alias;              /* pairs from, to: aliased before the step (a fork) */
     uint32_t group;               /* head node of its group */
+    uint16_t cache_count;         /* caches that are asked before the step */
+    uint16_t *caches;             /* their steps, the last one first */
     const enum hr_param_access *access; /* of the bound fields; the graph's */
     const struct hr_code_use *code;     /* of user code: its inputs and outputs */
     uint16_t *finals; /* user code: per output, 1 + the stage's result that it is, when no
@@ -109,6 +119,10 @@ struct hr_program {
     struct hr_path *paths; /* stage 0 only */
     size_t path_count;
     bool merges; /* some paths end at merges */
+    struct hr_view *views;
+    size_t view_count;
+    size_t id_count; /* identities of a row: of the paths or the record, and the views */
+    size_t cache_count; /* caches that are asked */
     /* The only step is a source that makes many records at once (rows.c): 1 + the result
      * that each of its fields is. NULL: not so. */
     uint16_t *row_results;
@@ -157,6 +171,11 @@ hr__step_ids(const struct hr_step *step, const struct hr_record_id *id)
 /* rows.c: sets row_results. Returns false when out of memory. */
 HR_CHECK bool hr__program_rows(struct hr_program *program);
 
+/* cached.c: finds out before which steps caches are asked. Returns false when out of
+ * memory. */
+HR_CHECK bool
+hr__program_caches(struct hr_program *program, const struct hr_graph *graph);
+
 /* segments.c: whether a step at or after `from` uses the slot; 1 + the stage's result
  * that the slot holds, or 0. */
 bool hr__program_touches(const struct hr_program *program, size_t from, uint16_t slot);
@@ -202,6 +221,9 @@ void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_threa
  * the inputs that merges choose, and of the merges. Others get HR_INDEX_NONE. */
 void hr__paths_branch(const struct hr_program *program, struct hr_thread *thread,
                       struct hr_record_id *ids);
+
+/* cached.c: sets the views from the other identities. */
+void hr__views_set(const struct hr_program *program, struct hr_record_id *ids);
 
 /* The source of the record with this index at the end of a path, and its index there. */
 uint32_t hr__path_source(const struct hr_program *program, size_t path, uint64_t *index);

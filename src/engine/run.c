@@ -141,6 +141,17 @@ run_row(struct hr_pass *pass, uint32_t row, size_t from, size_t to, bool timed)
         const struct hr_step *step = &p->steps[i];
         enum hr_err code;
 
+        if (step->cache_count > 0) {
+            size_t next = hr__cached_next(pass, row, i);
+
+            if (*hr__pass_status(pass, row) != HR_RECORD_OPEN)
+                return;
+            if (next != i) {
+                pass->chunk->resume[row] = (uint16_t)next;
+                i = next - 1;
+                continue;
+            }
+        }
         if (step->plain && !timed)
             code = step->op->apply(ctx);
         else if (step->branches && ctx->id->index == HR_INDEX_NONE) {
@@ -206,6 +217,8 @@ set_positions(struct hr_pass *pass, uint32_t at, struct hr_record_id *ids, bool 
     }
     if (p->merges)
         branch(pass, ids, timed);
+    if (p->view_count > 0)
+        hr__views_set(p, ids);
 }
 
 /* Turns inputs that are descriptions into deferred values; their bytes stay in slots of
@@ -250,6 +263,8 @@ ROW_INLINE bool begin_row(struct hr_pass *pass, uint32_t row, bool timed)
     in = &block->inputs[at * p->in_count];
     slots = hr__pass_slots(pass, row);
     ids[0] = block->ids[at];
+    if (p->view_count > 0)
+        hr__views_set(p, ids);
     for (size_t f = 0; f < p->in_count; f++)
         slots[p->in_slots[f]] = in[f];
     memset(in, 0, p->in_count * sizeof *in);
@@ -345,6 +360,8 @@ void hr__pass_ended(struct hr_pass *pass, uint32_t row, uint32_t node,
     else
         meter->ended++;
     meter->dropped += status == HR_RECORD_DROPPED;
+    if (status == HR_RECORD_DROPPED && pass->stage->program.cache_count > 0)
+        hr__cached_dropped(pass, row, node);
 }
 
 void hr__pass_give_up(struct hr_pass *pass, uint32_t node)
@@ -531,6 +548,7 @@ static void begin_rows(struct hr_pass *pass)
         if (is_done(pass, row))
             continue;
         chunk->sample_of[row] = 0;
+        chunk->resume[row] = 0;
         if (hr__sampler_takes(sampler))
             add_sample(pass, row);
         hr__pass_time_begin(pass, row, p->nodes[0]);
@@ -553,15 +571,18 @@ static void run_local(struct hr_pass *pass, const struct hr_segment *segment)
     for (uint32_t i = 0; i < pass->chunk->live_count; i++) {
         uint64_t begin = trace ? hr__span_begin(runner) : 0;
         uint32_t row = pass->chunk->live[i];
+        size_t from = pass->chunk->resume[row];
 
         if (hr__pass_stopped(pass)) {
             hr__pass_give_up(pass, first);
             return;
         }
-        for (size_t at = segment->from; at < segment->to; at++)
+        if (from < segment->from)
+            from = segment->from;
+        for (size_t at = from; at < segment->to; at++)
             hr__pass_bind(pass, at, row);
         hr__pass_time_begin(pass, row, first);
-        run_row(pass, row, segment->from, segment->to, pass->chunk->sample_of[row] > 0);
+        run_row(pass, row, from, segment->to, pass->chunk->sample_of[row] > 0);
         hr__pass_time_end(pass);
         if (trace)
             hr__span_record(runner, pass, hr__pass_ids(pass, row), HR_NO_NODE, begin,
@@ -635,10 +656,14 @@ static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
 {
     const struct hr_program *p = &pass->stage->program;
 
-    for (; at < p->segment_count && pass->chunk->live_count > 0; at++) {
+    for (; at < p->segment_count; at++) {
         const struct hr_segment *segment = &p->segments[at];
         struct hr_proc **proc = &pass->chunk->procs[at];
 
+        if (p->cache_count > 0)
+            hr__cached_gather(pass, segment);
+        else if (pass->chunk->live_count == 0)
+            break;
         if (segment->branches)
             narrow(pass, segment);
         if (pass->chunk->live_count == 0)
@@ -654,6 +679,8 @@ static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
         }
         settle(pass, segment);
     }
+    if (p->cache_count > 0)
+        hr__cached_gather(pass, NULL);
     return p->segment_count;
 }
 

@@ -42,8 +42,9 @@ struct hr_chunk {
     uint32_t room, live_count;
     uint32_t *live;           /* rows that are still open, in order */
     struct hr_value *rows;    /* room x slot_count + 1 */
-    struct hr_record_id *ids; /* room x path_count, at least one */
-    uint8_t *sample_of;       /* per row: 1 + its sample; 0: it is not timed */
+    struct hr_record_id *ids; /* room x id_count */
+    uint16_t *resume;   /* per row: a cache knows it, so no step before this one runs */
+    uint8_t *sample_of; /* per row: 1 + its sample; 0: it is not timed */
     struct hr_sample samples[HR_SAMPLES_MAX]; /* one where there are no segments */
     uint32_t sample_count;
     struct hr_proc **procs; /* per segment; NULL until it is used */
@@ -81,6 +82,17 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim);
 /* rows.c: lets the source make records of the pass at once, from the first on. Returns
  * how many are done, which may be none: the one after them is to be run by itself. */
 uint32_t hr__run_rows(struct hr_pass *pass);
+
+/* cached.c: asks the caches before step `at`. Returns the step after the one that knows
+ * the record, whose values are set or which is dropped; `at` if none does. */
+size_t hr__cached_next(struct hr_pass *pass, uint32_t row, size_t at);
+/* A record was dropped in `node`: the caches behind it remember that. */
+void hr__cached_dropped(struct hr_pass *pass, uint32_t row, uint32_t node);
+/* Whether a cache spares the source the record with these identities. */
+bool hr__cached_holds(const struct hr_program *program, uint32_t source,
+                      const struct hr_record_id *ids);
+/* Lists in `live` the open rows that the segment is for; NULL: all open rows. */
+void hr__cached_gather(struct hr_pass *pass, const struct hr_segment *segment);
 
 /* store.c */
 HR_CHECK enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value *value,
@@ -170,9 +182,7 @@ static inline struct hr_value *hr__pass_slots(const struct hr_pass *pass, uint32
 
 static inline struct hr_record_id *hr__pass_ids(const struct hr_pass *pass, uint32_t row)
 {
-    size_t paths = pass->stage->program.path_count;
-
-    return &pass->chunk->ids[row * (paths > 0 ? paths : 1)];
+    return &pass->chunk->ids[row * pass->stage->program.id_count];
 }
 
 /* Points the context of step `at` (step_count: the expansion) at a row. */

@@ -16,7 +16,6 @@
 static enum hr_err chunk_init(struct hr_chunk *chunk, const struct hr_stage *stage)
 {
     const struct hr_program *p = &stage->program;
-    size_t paths = p->path_count > 0 ? p->path_count : 1;
     size_t nodes = stage->engine->graph->count;
     size_t samples = p->segment_count == 0 ? 1 : HR_SAMPLES_MAX;
 
@@ -24,13 +23,15 @@ static enum hr_err chunk_init(struct hr_chunk *chunk, const struct hr_stage *sta
                   : stage->block_size < HR_CHUNK_ROWS ? stage->block_size
                                                       : HR_CHUNK_ROWS;
     chunk->live = hr__calloc(chunk->room, sizeof *chunk->live);
-    chunk->ids = hr__calloc(chunk->room * paths, sizeof *chunk->ids);
+    chunk->ids = hr__calloc(chunk->room * p->id_count, sizeof *chunk->ids);
+    chunk->resume = hr__calloc(chunk->room, sizeof *chunk->resume);
     chunk->rows = hr__calloc(chunk->room * (p->slot_count + 1), sizeof *chunk->rows);
     chunk->sample_of = hr__calloc(chunk->room, sizeof *chunk->sample_of);
     chunk->samples[0].charges = hr__calloc(samples * nodes, sizeof(struct hr_charge));
     hr__arena_init(&chunk->arena);
-    if (chunk->live == NULL || chunk->ids == NULL || chunk->rows == NULL ||
-        chunk->sample_of == NULL || chunk->samples[0].charges == NULL)
+    if (chunk->live == NULL || chunk->ids == NULL || chunk->resume == NULL ||
+        chunk->rows == NULL || chunk->sample_of == NULL ||
+        chunk->samples[0].charges == NULL)
         return HR_ERR_MEMORY;
     for (size_t i = 1; i < samples; i++)
         chunk->samples[i].charges = chunk->samples[0].charges + i * nodes;
@@ -45,6 +46,7 @@ static void chunk_finish(struct hr_chunk *chunk, const struct hr_program *p)
     hr__arena_finish(&chunk->arena);
     hr__free(chunk->live);
     hr__free(chunk->ids);
+    hr__free(chunk->resume);
     hr__free(chunk->rows);
     hr__free(chunk->sample_of);
     hr__free(chunk->samples[0].charges);
@@ -122,7 +124,7 @@ hr__runner_init(struct hr_runner *runner, struct hr_engine *engine, int number)
     runner->ctxs = hr__calloc(engine->stage_count, sizeof(void *));
     runner->chunks = hr__calloc(2 * engine->stage_count, sizeof *runner->chunks);
     runner->ahead_ids =
-        hr__calloc(engine->stages[0].program.path_count + 1, sizeof *runner->ahead_ids);
+        hr__calloc(engine->stages[0].program.id_count, sizeof *runner->ahead_ids);
     HR_TRY(hr__meter_init(&runner->meter, engine->graph->count, engine->stage_count));
     if (runner->ctxs == NULL || runner->chunks == NULL || runner->ahead_ids == NULL)
         return HR_ERR_MEMORY;

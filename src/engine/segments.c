@@ -81,6 +81,8 @@ goes_on(const struct hr_program *p, const struct hr_segment *segment, size_t at)
 
     if (segment->kind != kind_of(step))
         return false;
+    if (segment->kind != HR_SEGMENT_LOCAL && step->cache_count > 0)
+        return false; /* caches are asked before a segment, or within a local one */
     return segment->kind == HR_SEGMENT_LOCAL ||
            (segment->kind == HR_SEGMENT_PROCESS && step->path == first->path &&
             (step->alias_count == 0 || step->code == NULL));

@@ -59,7 +59,7 @@ static enum hr_err survey_init(struct survey *s, struct hr_error *reterr)
     hr__arena_init(&s->thread.arena);
     HR_TRY(hr__program_init(&s->program, s->plan, 0, reterr));
     s->step_count = cheap_steps(p);
-    s->ids = hr__calloc(p->path_count + 1, sizeof *s->ids);
+    s->ids = hr__calloc(p->id_count, sizeof *s->ids);
     s->row = hr__calloc(p->slot_count + 1, sizeof *s->row);
     s->fields = hr__calloc(HR_BINDINGS_MAX + 1, sizeof *s->fields);
     s->one = hr__extents_create(s->plan->graph);
@@ -182,6 +182,7 @@ set_ids(struct survey *s, const struct hr_iter_options *options, uint64_t positi
     }
     if (s->program.merges)
         hr__paths_branch(&s->program, NULL, s->ids);
+    hr__views_set(&s->program, s->ids);
 }
 
 /* Position `i` of `count` evenly spread ones in an epoch of n. */

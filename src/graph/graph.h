@@ -65,7 +65,9 @@ struct hr_graph_node {
     enum hr_param_access *field_access;
     struct hr_bindings *bindings;  /* names that op->binds returned, or NULL */
     struct hr_hash128 fingerprint; /* of the graph up to this node */
-    struct hr_alias *aliases;      /* new numbers of the values of shared inputs */
+    uint32_t draws_for; /* epochs for which its draws stay the same, because of a cache
+                           (graph_cache.c); HR_DRAWS_ONCE: all; 0: one */
+    struct hr_alias *aliases; /* new numbers of the values of shared inputs */
     size_t alias_count;
 
     /* frozen, composition (graph_compose.c): */
@@ -138,6 +140,9 @@ void hr__graph_pause(struct hr_graph *graph);
 
 /* Consumers of a node's output. */
 size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);
+
+/* Whether what the node makes reaches the output only through `reader`. */
+bool hr__graph_feeds_only(const struct hr_graph *graph, uint32_t node, uint32_t reader);
 
 /* The number of the value that bound field `at` refers to: the one that the node writes,
  * or the one in its inputs. -1 if there is none. */

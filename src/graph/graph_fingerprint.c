@@ -96,9 +96,11 @@ add_composition(const struct hr_graph *graph, uint32_t node, struct hr_hasher *h
     }
 }
 
-static enum hr_err identify(struct hr_graph *graph, uint32_t node)
+/* Of a node whose inputs have the hashes `all[input]`. */
+static enum hr_err hash_node(const struct hr_graph *graph, uint32_t node,
+                             const struct hr_hash128 *all, struct hr_hash128 *ret_hash)
 {
-    struct hr_graph_node *n = &graph->nodes[node];
+    const struct hr_graph_node *n = &graph->nodes[node];
     struct hr_hasher *hasher = hr__hasher_create();
     enum hr_err code;
 
@@ -111,10 +113,8 @@ static enum hr_err identify(struct hr_graph *graph, uint32_t node)
     code = add_params(n, hasher);
     add_u32(hasher, (uint32_t)n->input_count);
     for (size_t i = 0; i < n->input_count; i++) {
-        struct hr_hash128 input = graph->nodes[n->inputs[i]].fingerprint;
-
-        add_u64(hasher, input.low);
-        add_u64(hasher, input.high);
+        add_u64(hasher, all[n->inputs[i]].low);
+        add_u64(hasher, all[n->inputs[i]].high);
     }
     if ((n->op->traits & HR_TRAIT_RANDOM) && !hr__node_draws_by_params(n))
         add_u64(hasher, n->draw_id);
@@ -122,7 +122,7 @@ static enum hr_err identify(struct hr_graph *graph, uint32_t node)
     if (n->op->identity != NULL)
         n->op->identity(n->params, n->state, hasher);
     if (code == HR_OK)
-        n->fingerprint = hr__hasher_value(hasher);
+        *ret_hash = hr__hasher_value(hasher);
     hr__hasher_destroy(hasher);
     return code;
 }
@@ -130,9 +130,48 @@ static enum hr_err identify(struct hr_graph *graph, uint32_t node)
 enum hr_err
 hr__graph_identify(struct hr_graph *graph, const uint32_t *order, struct hr_error *reterr)
 {
-    for (size_t i = 0; i < graph->count; i++) {
-        if (identify(graph, order[i]) != HR_OK)
-            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    struct hr_hash128 *all = hr__calloc(graph->count + 1, sizeof *all);
+    enum hr_err code = all != NULL ? HR_OK : HR_ERR_MEMORY;
+
+    for (size_t i = 0; code == HR_OK && i < graph->count; i++) {
+        code = hash_node(graph, order[i], all, &all[order[i]]);
+        graph->nodes[order[i]].fingerprint = all[order[i]];
     }
-    return HR_OK;
+    hr__free(all);
+    return code == HR_OK ? HR_OK : hr__fail(reterr, code, "out of memory");
+}
+
+static void mark_inputs(const struct hr_graph *graph, uint32_t node, bool *needed)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    if (needed[node])
+        return;
+    needed[node] = true;
+    for (size_t i = 0; i < n->input_count; i++)
+        mark_inputs(graph, n->inputs[i], needed);
+}
+
+enum hr_err hr__graph_content(const struct hr_graph *graph, const uint32_t *order,
+                              uint32_t node, struct hr_hash128 *ret_content)
+{
+    struct hr_hash128 *all = hr__calloc(graph->count + 1, sizeof *all);
+    bool *needed = hr__calloc(graph->count + 1, sizeof *needed);
+    enum hr_err code = all != NULL && needed != NULL ? HR_OK : HR_ERR_MEMORY;
+
+    if (code == HR_OK)
+        mark_inputs(graph, node, needed);
+    for (size_t i = 0; code == HR_OK && i < graph->count; i++) {
+        const struct hr_graph_node *n = &graph->nodes[order[i]];
+
+        if (needed[order[i]] && n->op->kind == HR_OP_ORDER)
+            all[order[i]] = all[n->inputs[0]];
+        else if (needed[order[i]])
+            code = hash_node(graph, order[i], all, &all[order[i]]);
+    }
+    if (code == HR_OK)
+        *ret_content = all[node];
+    hr__free(all);
+    hr__free(needed);
+    return code;
 }

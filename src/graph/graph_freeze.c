@@ -572,6 +572,7 @@ static void undo(struct hr_graph *graph)
         memset(&n->schema, 0, sizeof n->schema);
         memset(&n->fingerprint, 0, sizeof n->fingerprint);
         n->positions = -1;
+        n->draws_for = 0;
         n->by_number = n->describes = n->made_after = false;
         n->strictness = n->made_strictness = HR_STRICTNESS_EXACT;
         n->reason[0] = '\0';
@@ -595,6 +596,7 @@ static enum hr_err freeze(struct freeze *f)
     HR_TRY(hr__graph_identify(f->graph, f->order, f->error));
     assert(output < count);
     f->graph->output = output;
+    HR_TRY(hr__graph_check_caches(f->graph, f->order, f->error));
     return HR_OK;
 }
 

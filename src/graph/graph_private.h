@@ -79,6 +79,17 @@ hr__graph_keys(const struct hr_graph *graph, uint32_t node, const char *by,
 HR_CHECK enum hr_err
 hr__graph_check_pairs(const struct hr_graph *graph, uint32_t zip, struct hr_error *error);
 
+/* graph_cache.c: fails if a cache cannot be where it is; tells caches what their records
+ * are, and sets draws_for. Needs fingerprints. */
+HR_CHECK enum hr_err hr__graph_check_caches(struct hr_graph *graph, const uint32_t *order,
+                                            struct hr_error *error);
+/* graph_fingerprint.c: of what makes the records after a node, from their identities:
+ * like its fingerprint, but ORDER nodes, which only choose and order records, do not
+ * count. `order` as above. */
+HR_CHECK enum hr_err
+hr__graph_content(const struct hr_graph *graph, const uint32_t *order, uint32_t node,
+                  struct hr_hash128 *ret_content);
+
 /* graph_compose.c: groups and where values are made. Needs schemas and record counts. */
 HR_CHECK enum hr_err
 hr__graph_compose(struct hr_graph *graph, const uint32_t *order, struct hr_error *reterr);

@@ -354,6 +354,46 @@ struct hr_op_learner {
     void (*tell)(const void *state, struct hr_str *out);
 };
 
+/* What an op with hr_op_cache knows of a record. */
+enum hr_cached {
+    HR_CACHED_NO,
+    HR_CACHED_YES,
+    HR_CACHED_DROPPED, /* a node before this one dropped it */
+};
+
+#define HR_DRAWS_ONCE UINT32_MAX
+
+/* What a cache's records are. */
+struct hr_cache_of {
+    struct hr_hash128
+        fingerprint; /* of what makes them; orders of records do not count */
+    bool drawn;      /* at random: they differ by seed and draw_epoch, too */
+};
+
+/*
+ * MAP: an op that remembers the records that pass it, bound to all fields. apply()
+ * remembers one. Before the first step that runs only for this node, the engine asks
+ * find(): if it knows the record, none of the steps up to this node run. All are called
+ * by any thread.
+ */
+struct hr_op_cache {
+    /* The graph is frozen. NULL for an op that is no cache. */
+    void (*begin)(void *state, const struct hr_cache_of *of);
+    /* An iterator is opened, with a memory budget in bytes or 0. */
+    HR_CHECK enum hr_err (*start)(void *state, uint64_t budget, struct hr_error *error);
+    /* Memory that it may take in a run with this budget, in bytes. */
+    uint64_t (*memory)(const void *params, uint64_t budget);
+    /* Sets the bound fields to those of record ctx->id if it is known. */
+    enum hr_cached (*find)(struct hr_op_ctx *ctx);
+    /* Whether find() would know the record. */
+    bool (*holds)(void *state, const struct hr_record_id *id);
+    /* The record of the context was dropped before this node. */
+    void (*dropped)(struct hr_op_ctx *ctx);
+    /* For how many epochs random draws before the node stay the same; 0: there may be
+     * none; HR_DRAWS_ONCE: all. */
+    uint32_t (*draws_for)(const void *params);
+};
+
 /* ---- the descriptor ---- */
 
 struct hr_op {
@@ -422,6 +462,7 @@ struct hr_op {
     struct hr_op_expand expand;
     struct hr_op_sequence sequence; /* SEQUENCE; ORDER where the count is not known */
     struct hr_op_learner learner;
+    struct hr_op_cache cache; /* MAP */
 };
 
 /* ---- registry ---- */
@@ -431,9 +472,9 @@ const struct hr_op *const *hr__op_list(size_t *ret_count);
 const struct hr_op *hr__op_find(const char *name);
 
 /* Whether the op can run in another process or on another machine: what it does follows
- * from its parameters, the record and the record's identity. Not so: ops that order, join
- * or batch records, sources that look at data when they are opened, and user code, which
- * goes to another process by its name. */
+ * from its parameters, the record and the record's identity. Not so: ops that order,
+ * join, batch or remember records, sources that look at data when they are opened, and
+ * user code, which goes to another process by its name. */
 bool hr__op_is_portable(const struct hr_op *op);
 
 /* Whether apply() may drop records. */

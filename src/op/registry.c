@@ -48,7 +48,7 @@ hr__op_get(const char *name, const struct hr_op **ret_op, struct hr_error *reter
 
 bool hr__op_is_portable(const struct hr_op *op)
 {
-    if (op->code != NULL)
+    if (op->code != NULL || op->cache.begin != NULL)
         return false;
     if (op->kind == HR_OP_SOURCE)
         return op->open == NULL;

@@ -213,7 +213,7 @@ static const char *graph_text(const struct row *row, bool with_op)
     char text[3000];
 
     make_inputs();
-    if (strncmp(row->op, "flow.", 5) == 0)
+    if (hr__op_find(row->op)->inputs_min > 1)
         snprintf(text, sizeof text,
                  "headrace: 1\npipeline:\n" PICTURES "    name: left\n" PICTURES
                  "    name: right\n%s%s%s%s%s%s",

@@ -154,6 +154,7 @@ static const struct row rows[] = {
     {"tokens.pad",                 "{length: 50, mask: true}",                                TOKENS  },
     {"tokens.truncate",            "{length: 2}",                                             TOKENS  },
     {"tokens.vocab_lookup",        "{path: '${list}'}",                                       WORDS   },
+    {"flow.cache",                 "{budget: 64MB}",                                          PICTURES},
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 

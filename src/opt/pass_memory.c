@@ -176,6 +176,13 @@ static void want(struct division *d, uint64_t read_ahead, bool running)
 
     m->batch = output_bytes(d);
     m->program = PROGRAM_BYTES;
+    for (size_t i = 0; m->budget > 0 && i < plan->graph->count; i++) {
+        const struct hr_graph_node *n = &plan->graph->nodes[i];
+
+        if (n->op->cache.memory != NULL)
+            m->program =
+                hr__bytes_plus(m->program, n->op->cache.memory(n->params, m->budget));
+    }
     m->channel = requests ? channel_bytes(d) : 0;
     m->scratch = 0;
     m->read_ahead = read_ahead > 0 ? read_ahead : READ_AHEAD_BYTES;

@@ -53,6 +53,9 @@ static bool is_movable(const struct hr_graph *graph, const struct hr_graph_node 
         answer(swap, false, "'%.64s' keeps its position", n->name);
     else if (n->op->kind != HR_OP_MAP && n->op->kind != HR_OP_FILTER)
         answer(swap, false, "'%.64s' makes, orders or gathers records", n->name);
+    else if (n->op->cache.begin != NULL)
+        answer(swap, false, "'%.64s' remembers the records that are made before it",
+               n->name);
     else if (n->op->code != NULL)
         answer(swap, false, "'%.64s' is user code, of which nothing is known", n->name);
     else if (!passes_on(graph, n))

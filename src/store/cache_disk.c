@@ -37,8 +37,7 @@
 struct head {
     char magic[8];
     uint32_t version, zero;
-    uint64_t of[2];
-    uint64_t zeros[4];
+    uint64_t zeros[6];
 };
 struct entry {
     uint64_t key[2];

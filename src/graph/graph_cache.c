@@ -1,0 +1,217 @@
+/*
+ * graph/graph_cache.c - whether a cache can be where it is, and what its records are.
+ *
+ * A cache knows records by their identity, so what is before it must make a record from
+ * its identity alone: nothing that joins records (batches, packers), and no zip of inputs
+ * that are ordered separately, where one index does not tell the others. Random draws
+ * before it would be those of the first epoch for ever. They are refused unless the cache
+ * is told for how long they may stay the same. Then the graph fixes them: such a node
+ * draws as in the first of those epochs (hr_graph_node.draws_for) whether its record is
+ * cached or made again, so a cache never decides bytes.
+ */
+#include "graph/graph_private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+struct caches {
+    struct hr_graph *graph;
+    const uint32_t *order;
+    struct hr_error *error;
+    uint32_t cache; /* the current one */
+    uint32_t draws_for;
+    bool drawn;
+    bool seen[HR_GRAPH_NODES_MAX];
+};
+
+static enum hr_err
+    HR_PRINTF(3, 4) refuse(struct caches *c, uint32_t node, const char *format, ...)
+{
+    char message[sizeof c->error->message];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    hr__fail(c->error, HR_ERR_GRAPH, "%s", message);
+    hr__graph_blame(c->graph, node, c->error);
+    return HR_ERR_GRAPH;
+}
+
+static const char *name_of(const struct caches *c, uint32_t node)
+{
+    return c->graph->nodes[node].name;
+}
+
+/* ---- who reads a node ---- */
+
+bool hr__graph_feeds_only(const struct hr_graph *graph, uint32_t node, uint32_t reader)
+{
+    bool any = false;
+
+    if (node == graph->output)
+        return false;
+    for (uint32_t i = 0; i < graph->count; i++) {
+        const struct hr_graph_node *n = &graph->nodes[i];
+
+        for (size_t k = 0; k < n->input_count; k++) {
+            if (n->inputs[k] != node)
+                continue;
+            any = true;
+            if (i != reader && !hr__graph_feeds_only(graph, i, reader))
+                return false;
+        }
+    }
+    return any;
+}
+
+/* ---- what is before a cache ---- */
+
+/* An ORDER or MERGE node before this one, or HR_NODE_NONE. */
+#define HR_NODE_NONE UINT32_MAX
+static uint32_t orders_before(const struct hr_graph *graph, uint32_t node)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    for (size_t i = 0; i < n->input_count; i++) {
+        enum hr_op_kind kind = graph->nodes[n->inputs[i]].op->kind;
+        uint32_t found = kind == HR_OP_ORDER || kind == HR_OP_MERGE
+                             ? n->inputs[i]
+                             : orders_before(graph, n->inputs[i]);
+
+        if (found != HR_NODE_NONE)
+            return found;
+    }
+    return HR_NODE_NONE;
+}
+
+static enum hr_err check_identity(struct caches *c, uint32_t node)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[node];
+    const char *cache = name_of(c, c->cache);
+    uint32_t order;
+
+    if (n->op->kind == HR_OP_SEQUENCE)
+        return refuse(c, c->cache,
+                      "it remembers single records, and '%s' joins several: put '%s' "
+                      "before '%s'",
+                      n->name, cache, n->name);
+    if (n->op->kind == HR_OP_SOURCE && n->op->source.open_ended != NULL &&
+        n->op->source.open_ended(n->params))
+        return refuse(c, c->cache,
+                      "'%s' is read one record after the other, so none can be left out: "
+                      "give the source a length, or keep its records with "
+                      "`headrace pack`",
+                      n->name);
+    if (n->op->kind != HR_OP_ZIP)
+        return HR_OK;
+    order = orders_before(c->graph, node);
+    if (order == HR_NODE_NONE)
+        return HR_OK;
+    return refuse(
+        c, c->cache,
+        "'%s' joins inputs that '%s' orders before it, so a record is not known "
+        "by its number in one of them: put '%s' after '%s', or a cache into each "
+        "input",
+        n->name, name_of(c, order), name_of(c, order), n->name);
+}
+
+static bool draws(const struct hr_graph_node *n)
+{
+    return (n->op->traits & HR_TRAIT_RANDOM) && n->op->kind != HR_OP_ORDER &&
+           n->op->kind != HR_OP_MERGE;
+}
+
+static enum hr_err check_draws(struct caches *c, uint32_t node)
+{
+    struct hr_graph_node *n = &c->graph->nodes[node];
+    const char *cache = name_of(c, c->cache);
+
+    if (n->draws_for == HR_DRAWS_ONCE) { /* another cache is between them */
+        c->drawn = true;
+        return HR_OK;
+    }
+    if (n->draws_for > 0)
+        return refuse(
+            c, c->cache,
+            "another cache before it draws anew every %u epochs, at '%s': leave "
+            "one of them out",
+            n->draws_for, n->name);
+    if (c->draws_for == 0)
+        return refuse(
+            c, c->cache,
+            "'%s' (%s) is before it and %s, so every epoch would repeat the "
+            "first: put '%s' before '%s', or say `random: freeze` to have that, "
+            "or `refresh: 5` for other draws every 5 epochs",
+            n->name, n->op->name,
+            n->op->code != NULL ? "is your code, which may draw random numbers"
+                                : "draws random numbers",
+            cache, n->name);
+    if (!hr__graph_feeds_only(c->graph, node, c->cache))
+        return refuse(c, c->cache,
+                      "'%s' draws random numbers for it and for another branch: name the "
+                      "op once in each branch",
+                      n->name);
+    c->drawn = true;
+    n->draws_for = c->draws_for;
+    return HR_OK;
+}
+
+static enum hr_err check_before(struct caches *c, uint32_t node)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[node];
+
+    if (c->seen[node])
+        return HR_OK;
+    c->seen[node] = true;
+    HR_TRY(check_identity(c, node));
+    if (draws(n))
+        HR_TRY(check_draws(c, node));
+    for (size_t i = 0; i < n->input_count; i++)
+        HR_TRY(check_before(c, n->inputs[i]));
+    return HR_OK;
+}
+
+static enum hr_err check_cache(struct caches *c, uint32_t node)
+{
+    struct hr_graph_node *n = &c->graph->nodes[node];
+    struct hr_cache_of of = {0};
+
+    memset(c->seen, 0, sizeof c->seen);
+    c->cache = node;
+    c->drawn = false;
+    c->draws_for = n->op->cache.draws_for(n->params);
+    HR_TRY(check_before(c, n->inputs[0]));
+    if (c->drawn) /* it knows records by the same draws */
+        n->draws_for = c->draws_for > 0 ? c->draws_for : HR_DRAWS_ONCE;
+    of.drawn = c->drawn;
+    if (hr__graph_content(c->graph, c->order, node, &of.fingerprint) != HR_OK)
+        return hr__fail(c->error, HR_ERR_MEMORY, "out of memory");
+    n->op->cache.begin(n->state, &of);
+    return HR_OK;
+}
+
+enum hr_err hr__graph_check_caches(struct hr_graph *graph, const uint32_t *order,
+                                   struct hr_error *error)
+{
+    struct caches *c = NULL;
+    enum hr_err code = HR_OK;
+
+    for (size_t i = 0; code == HR_OK && i < graph->count; i++) {
+        if (graph->nodes[order[i]].op->cache.begin == NULL)
+            continue;
+        if (c == NULL)
+            c = hr__calloc(1, sizeof *c);
+        if (c == NULL)
+            return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+        c->graph = graph;
+        c->order = order;
+        c->error = error;
+        code = check_cache(c, order[i]);
+    }
+    hr__free(c);
+    return code;
+}
