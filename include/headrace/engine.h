@@ -249,9 +249,12 @@ struct hr_node_stats {
     const char *fused_into; /* name of the first node of its composed job or stage; itself
                                when alone */
     /* What the node keeps of what it learnt (image.decode: places inside photos at which
-     * decoding can begin), in memory and in its file; how often a record's was there and
-     * was not, since the graph was opened. 0 for nodes that keep nothing. */
+     * decoding can begin; flow.cache: records), in memory and in its file; how often a
+     * record's was there and was not, since the graph was opened. 0 for nodes that keep
+     * nothing. */
     uint64_t kept_entries, kept_bytes, kept_hits, kept_misses;
+    char note[256]; /* what a user should know of it, such as a cache that is full; or ""
+                     */
     uint64_t reserved[8]; /* zero */
 };
 

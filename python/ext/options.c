@@ -159,7 +159,7 @@ static PyObject *node_stats_dict(const struct hr_node_stats *s)
 {
     return Py_BuildValue(
         "{s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:d,s:z,s:"
-        "K,s:K,s:K,s:K}",
+        "K,s:K,s:K,s:K,s:s}",
         "node", s->node, "op", s->op, "records", (unsigned long long)s->records,
         "records_out", (unsigned long long)s->records_out, "errors",
         (unsigned long long)s->errors, "dropped", (unsigned long long)s->dropped,
@@ -172,7 +172,7 @@ static PyObject *node_stats_dict(const struct hr_node_stats *s)
         "record_ns_variance", s->record_ns_variance, "byte_ns", s->byte_ns, "fused_into",
         s->fused_into, "kept_entries", (unsigned long long)s->kept_entries, "kept_bytes",
         (unsigned long long)s->kept_bytes, "kept_hits", (unsigned long long)s->kept_hits,
-        "kept_misses", (unsigned long long)s->kept_misses);
+        "kept_misses", (unsigned long long)s->kept_misses, "note", s->note);
 }
 
 PyObject *ext_node_stats_list(const struct hr_iter *iter)

@@ -1431,8 +1431,8 @@ def debug_spin(
 @checked_op("flow.cache")
 def flow_cache(
     pipeline: Pipeline,
-    *,
     folder: PathLike | None = None,
+    *,
     budget: int | str = 0,
     random: Literal["refuse", "freeze"] = "refuse",
     refresh: int = 0,
@@ -5246,6 +5246,7 @@ class Methods:
     anchors = boxes_anchors
     convert_boxes = boxes_convert
     sanitize = boxes_sanitize
+    cache = flow_cache
     affine = image_affine
     auto_augment = image_auto_augment
     autocontrast = image_autocontrast

@@ -501,6 +501,7 @@ class Loader:
         self._node_stats: list[dict[str, Any]] = []
         self._progress: Any = None
         self._warned = False
+        self._noted: set[str] = set()  # nodes whose notes were shown
         if options.get("progress", False):
             from .progress import Progress
 
@@ -671,6 +672,13 @@ class Loader:
                 stacklevel=5,
             )
 
+    def _warn_of_notes(self) -> None:
+        """What nodes have to say, such as a full cache: once per node."""
+        for node in self._node_stats:
+            if node.get("note") and node["node"] not in self._noted:
+                self._noted.add(node["node"])
+                warnings.warn(f"'{node['node']}': {node['note']}", UserWarning, stacklevel=4)
+
     def _refuse_closed(self) -> None:
         if self._closed:
             raise ClosedError("the loader is closed; make another one with pipeline.loader()")
@@ -683,6 +691,7 @@ class Loader:
         with contextlib.suppress(_headrace.Error):  # an interrupted run is closed already
             self._stats = run.stats()
             self._node_stats = run.node_stats()
+            self._warn_of_notes()
             if self._progress is not None:
                 self._progress.end(run)
         self._last = None

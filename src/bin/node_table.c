@@ -72,6 +72,9 @@ void node_table_print(const struct hr_iter *iter)
     for (size_t i = 0; i < count; i++)
         if (hr_iter_node_stats(iter, i, &node) == HR_OK)
             print_node(&node, width, all);
+    for (size_t i = 0; i < count; i++)
+        if (hr_iter_node_stats(iter, i, &node) == HR_OK && node.note[0] != '\0')
+            printf("\n%s: %s\n", node.node, node.note);
 }
 
 static void json_node(struct json *json, const struct hr_node_stats *node)
@@ -106,6 +109,8 @@ static void json_node(struct json *json, const struct hr_node_stats *node)
         json_u64(json, "misses", node->kept_misses);
         json_close(json, '}');
     }
+    if (node->note[0] != '\0')
+        json_text(json, "note", node->note);
     json_close(json, '}');
 }
 

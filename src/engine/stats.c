@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/clock.h"
@@ -219,6 +220,18 @@ static uint32_t group_of(const struct hr_engine *engine, uint32_t node)
     return node;
 }
 
+static void set_note(const struct hr_graph_node *node, struct hr_node_stats *stats)
+{
+    struct hr_str text;
+
+    if (node->state == NULL || node->op->learner.warn == NULL)
+        return;
+    hr__str_init(&text);
+    node->op->learner.warn(node->state, &text);
+    snprintf(stats->note, sizeof stats->note, "%s", hr__str_text(&text));
+    hr__str_finish(&text);
+}
+
 enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
                                   struct hr_node_stats *ret_stats)
 {
@@ -254,6 +267,7 @@ enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
     ret_stats->kept_bytes = kept.bytes;
     ret_stats->kept_hits = kept.hits;
     ret_stats->kept_misses = kept.misses;
+    set_note(node, ret_stats);
     return HR_OK;
 }
 

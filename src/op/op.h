@@ -352,6 +352,8 @@ struct hr_op_learner {
     /* Appends a line for explain about what the state holds; nothing when there is
      * nothing to say. */
     void (*tell)(const void *state, struct hr_str *out);
+    /* Appends what the user of a run should know and would not expect; mostly nothing. */
+    void (*warn)(const void *state, struct hr_str *out);
 };
 
 /* What an op with hr_op_cache knows of a record. */

@@ -317,16 +317,33 @@ static void cache_tell(const void *state, struct hr_str *out)
     if (s->cache == NULL)
         return;
     hr__cache_stats(s->cache, &stats);
-    hr__str_addf(out, "%llu records in %.1f MB", (unsigned long long)stats.entries,
+    hr__str_addf(out, "keeps %llu records in %.1f MB", (unsigned long long)stats.entries,
                  (double)stats.bytes / 1e6);
-    if (stats.full)
-        hr__str_addf(out, "; it is full, %s: the others are made in every epoch",
-                     stats.reason);
-    if (stats.damaged > 0)
-        hr__str_addf(out, "; %llu were damaged and made again",
+}
+
+static void cache_warn(const void *state, struct hr_str *out)
+{
+    const struct state *s = state;
+    struct hr_cache_stats stats;
+    const char *comma = "";
+
+    if (s->cache == NULL)
+        return;
+    hr__cache_stats(s->cache, &stats);
+    if (stats.full) {
+        hr__str_addf(out,
+                     "it keeps %llu records and no more, because %s: the others are "
+                     "made in every epoch",
+                     (unsigned long long)stats.entries, stats.reason);
+        comma = "; ";
+    }
+    if (stats.damaged > 0) {
+        hr__str_addf(out, "%s%llu damaged records were made again", comma,
                      (unsigned long long)stats.damaged);
+        comma = "; ";
+    }
     if (stats.evicted > 0)
-        hr__str_addf(out, "; %llu older caches were removed from its folder",
+        hr__str_addf(out, "%s%llu older caches were removed from its folder", comma,
                      (unsigned long long)stats.evicted);
 }
 
@@ -377,6 +394,7 @@ const struct hr_op hr_op_flow_cache = {
     .apply = cache_apply,
     .learner.keeps = cache_keeps,
     .learner.tell = cache_tell,
+    .learner.warn = cache_warn,
     .cache.begin = cache_begin,
     .cache.start = cache_start,
     .cache.memory = cache_memory,

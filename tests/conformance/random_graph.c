@@ -629,6 +629,22 @@ static void add_merge(struct random_graph *m, const char *photos, bool decoded)
     keep(m, length);
 }
 
+/* Refused behind batches. Runs of the graph share what a folder keeps, from the first one
+ * that fills it; a small budget keeps some records only. */
+static void add_cache(struct random_graph *m)
+{
+    static const char *const draws[] = {"random: freeze", "refresh: 1", "refresh: 2"};
+    size_t length = m->length;
+
+    add(m, "  - flow.cache: {%s", draws[below(m, 3)]);
+    if (below(m, 3) > 0)
+        add(m, ", folder: '%s/kept'", check_temp_dir());
+    if (below(m, 3) == 0)
+        add(m, ", budget: %d", (int)below(m, 200000));
+    add(m, "}\n");
+    keep(m, length);
+}
+
 /* The records of one source or of several. */
 static void begin(struct random_graph *m, const char *photos)
 {
@@ -662,6 +678,8 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
     } else {
         begin(m, photos);
         grow(m, below(m, 2));
+        if (below(m, 6) == 0)
+            add_cache(m);
         length = m->length;
         add(m, "  - image.decode: {mode: exact}\n");
         m->decodes = keep(m, length);
@@ -673,6 +691,10 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
     }
     if (below(m, 5) == 0)
         fork_and_join(m);
+    if (below(m, 4) == 0) {
+        add_cache(m);
+        grow(m, below(m, 3));
+    }
     add_batch(m);
     if (below(m, 5) == 0) {
         grow(m, 1 + below(m, 2));
@@ -684,7 +706,10 @@ static void add_sequence_step(struct random_graph *m)
 {
     size_t length = m->length;
 
-    switch (below(m, 9)) {
+    switch (below(m, 10)) {
+    case 9:
+        add_cache(m);
+        return;
     case 0:
     case 1:
         add(m, "  - debug.fail: {probability: 0.%02d}\n", 1 + (int)below(m, 15));
