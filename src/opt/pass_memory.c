@@ -168,6 +168,16 @@ static uint32_t least_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+/* What a node that is a cache in memory may take of the budget; else 0. */
+static uint64_t cache_bytes(const struct hr_plan *plan, size_t node)
+{
+    const struct hr_graph_node *n = &plan->graph->nodes[node];
+
+    return plan->memory.budget > 0 && n->op->cache.memory != NULL
+               ? n->op->cache.memory(n->params, plan->memory.budget)
+               : 0;
+}
+
 static void want(struct division *d, uint64_t read_ahead, bool running)
 {
     struct hr_plan *plan = d->plan;
@@ -176,13 +186,8 @@ static void want(struct division *d, uint64_t read_ahead, bool running)
 
     m->batch = output_bytes(d);
     m->program = PROGRAM_BYTES;
-    for (size_t i = 0; m->budget > 0 && i < plan->graph->count; i++) {
-        const struct hr_graph_node *n = &plan->graph->nodes[i];
-
-        if (n->op->cache.memory != NULL)
-            m->program =
-                hr__bytes_plus(m->program, n->op->cache.memory(n->params, m->budget));
-    }
+    for (size_t i = 0; i < plan->graph->count; i++)
+        m->program = hr__bytes_plus(m->program, cache_bytes(plan, i));
     m->channel = requests ? channel_bytes(d) : 0;
     m->scratch = 0;
     m->read_ahead = read_ahead > 0 ? read_ahead : READ_AHEAD_BYTES;
@@ -469,8 +474,14 @@ static void blame(const struct division *d, char *text, size_t room)
     const struct hr_plan *plan = d->plan;
     const struct hr_graph_node *nodes = plan->graph->nodes;
     const char *what = "the program itself", *name = NULL;
-    uint64_t most = plan->memory.program;
+    uint64_t most = PROGRAM_BYTES;
 
+    for (size_t i = 0; i < plan->graph->count; i++)
+        if (cache_bytes(plan, i) > most) {
+            most = cache_bytes(plan, i);
+            what = "the budget of";
+            name = nodes[i].name;
+        }
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct hr_plan_stage *stage = &plan->stages[i];
         const struct hr_stage_sizes *s = &d->sizes->stages[i];

@@ -305,6 +305,7 @@ TEST(a_memory_budget_holds_the_cache_too)
     outcome = outcome_run(&job);
     CHECK(outcome->code != HR_ERR_END);
     CHECK_HAS(outcome->error.message, "memory budget");
+    CHECK_HAS(outcome->error.message, "the budget of 'flow.cache'");
     outcome_free(outcome);
     job.text = photos_text("");
     outcome = run(&job);
