@@ -68,6 +68,7 @@ static const struct row rows[] = {
     {"debug.inflate",              "{}",                                                      FILES   },
     {"debug.sleep",                "{ms: 0}",                                                 NUMBERS },
     {"debug.spin",                 "{us: 1}",                                                 NUMBERS },
+    {"flow.cache",                 "{budget: 64MB}",                                          PICTURES},
     {"flow.concat",                "{}",                                                      NULL    },
     {"flow.mix",                   "{until: first}",                                          NULL    },
     {"flow.zip",                   "{prefix: [a_, b_]}",                                      NULL    },
@@ -154,7 +155,6 @@ static const struct row rows[] = {
     {"tokens.pad",                 "{length: 50, mask: true}",                                TOKENS  },
     {"tokens.truncate",            "{length: 2}",                                             TOKENS  },
     {"tokens.vocab_lookup",        "{path: '${list}'}",                                       WORDS   },
-    {"flow.cache",                 "{budget: 64MB}",                                          PICTURES},
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
