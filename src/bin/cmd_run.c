@@ -5,6 +5,7 @@
  * trainer. State is saved between batches only, so the saved position is always just
  * after a delivered batch.
  */
+#include "arrays_out.h"
 #include "graph_file.h"
 #include "out.h"
 #include "profile_file.h"
@@ -35,7 +36,8 @@ struct run {
     struct hr_prediction *prediction; /* with --profile */
     struct hr_digest *digest;
     FILE *batch_digests;
-    char *state; /* contents of the state file to resume from */
+    struct arrays_out *arrays; /* with --output */
+    char *state;               /* contents of the state file to resume from */
     struct progress progress;
     struct run_result result;
     uint64_t batches, records;
@@ -75,6 +77,9 @@ static const struct cli_option run_table[] = {
      "print an XXH3-128 of all delivered bytes, in delivery order"},
     {"batch-digests", 0, CLI_TEXT, AT(batch_digests), "FILE",
      "append a line per batch to FILE: epoch, number of records, digest"},
+    {"output", 'o', CLI_TEXT, AT(output), "OUT",
+     "write all records as NumPy arrays: OUT.npz with an array per field, or a folder OUT of "
+     ".npy files; it must not exist"},
     {"json", 0, CLI_FLAG, AT(json), NULL,
      "print one JSON object and nothing else on stdout"},
     {"trace", 0, CLI_TEXT, AT(trace), "FILE",
@@ -94,6 +99,8 @@ static const struct cli_example run_examples[] = {
      "stop it with Ctrl-C or kill it; the same command resumes"},
     {"headrace run train.yaml --demand 2000",
      "how many threads 2,000 records per second need on this machine"},
+    {"headrace run features.yaml -o features.npz",
+     "numpy.load(\"features.npz\")[\"image\"] has all records of the field image"},
     {"headrace run train.yaml --errors skip --bad-records bad.jsonl",
      "skip damaged photos and list them"},
 };
@@ -235,6 +242,9 @@ static int check_outputs(struct run *run)
         code = cli_usage("--even needs --rank and --world");
     if (code == CLI_OK && o->save_every > 0 && o->state == NULL)
         code = cli_usage("--save-every needs --state FILE");
+    if (code == CLI_OK && o->output != NULL && o->state != NULL)
+        code = cli_usage("--output and --state exclude each other: arrays are written "
+                         "whole or not at all");
     return code;
 }
 
@@ -318,6 +328,8 @@ static int handle_batch(struct run *run, const struct hr_batch *batch)
     }
     if (run->digest != NULL && run_digest_batch(run->digest, batch) != HR_OK)
         code = cli_failed("cannot read a batch");
+    if (code == CLI_OK && run->arrays != NULL)
+        code = arrays_out_add(run->arrays, batch);
     if (code == CLI_OK && run->batch_digests != NULL)
         code = digest_line(run, batch);
     if (code == CLI_OK && run->options->save_every > 0 &&
@@ -406,12 +418,16 @@ static void report(struct run *run, int code)
         run_report(run->iter, &run->result);
     else if (run->digest != NULL)
         printf("%s\n", run->result.digest);
+    if (!o->json && !o->quiet && run->result.output != NULL)
+        arrays_out_report(run->arrays);
     fflush(stdout);
     if (code == CLI_INTERRUPTED && !o->quiet)
-        fprintf(stderr, "headrace: interrupted after %llu records%s%s\n",
+        fprintf(stderr, "headrace: interrupted after %llu records%s%s%s\n",
                 (unsigned long long)run->records,
-                o->state != NULL ? "; run the same command again to resume from " : "",
-                o->state != NULL ? o->state : "");
+                o->state != NULL    ? "; run the same command again to resume from "
+                : o->output != NULL ? "; nothing is written to "
+                                    : "",
+                o->state != NULL ? o->state : "", o->output != NULL ? o->output : "");
 }
 
 /* If the state was already at the end, the run succeeds but does nothing: says so. */
@@ -432,6 +448,17 @@ static int combine_codes(int code, int other)
                                                      : code;
 }
 
+static int write_arrays(struct run *run)
+{
+    int code = arrays_out_commit(run->arrays);
+
+    if (code == CLI_OK)
+        run->result.output = run->options->output;
+    else
+        run->result.status = "failed";
+    return code;
+}
+
 static int run_graph(struct run *run, const char *path)
 {
     int code = check_outputs(run);
@@ -446,6 +473,8 @@ static int run_graph(struct run *run, const char *path)
             code = cli_failed("out of memory");
     }
     progress_begin(&run->progress, run->options->quiet, NULL);
+    if (code == CLI_OK && run->options->output != NULL)
+        code = arrays_out_begin(run->options->output, &run->arrays);
     if (code == CLI_OK)
         code = open_run(run);
     if (code != CLI_OK)
@@ -454,6 +483,8 @@ static int run_graph(struct run *run, const char *path)
     code = run_batches(run);
     measure(run);
     keep_prediction(run);
+    if (code == CLI_OK && run->arrays != NULL)
+        code = write_arrays(run);
     code = combine_codes(code, save_state(run));
     code = combine_codes(code, write_text(run, run->options->trace, hr_iter_trace));
     report(run, code);
@@ -478,6 +509,7 @@ static int run_run(void *values, const struct cli_rest *rest)
     hr_graph_unref(run.graph);
     hr_prediction_free(run.prediction);
     hr_digest_destroy(run.digest);
+    arrays_out_end(run.arrays);
     if (run.batch_digests != NULL)
         fclose(run.batch_digests);
     free(run.state);
@@ -498,7 +530,12 @@ const struct cli_command cmd_run = {
         "throughput, memory use and the time of each node. For DATA, a folder or a file "
         "of records, it makes a graph as headrace init does, prints and runs it. Batches "
         "are measured and dropped: this is the loader "
-        "without a trainer. The first Ctrl-C stops cleanly and saves the state if "
+        "without a trainer; or written as NumPy arrays with --output. A field whose "
+        "records differ in size, and texts, become three arrays: FIELD with all "
+        "elements, "
+        "FIELD_splits (record i is FIELD[splits[i]:splits[i + 1]]), and FIELD_shapes if "
+        "records have two dimensions or more. The first Ctrl-C stops cleanly and saves "
+        "the state if "
         "--state is given; the second kills the process.",
     CLI_OPTIONS(run_table, struct run_options),
     CLI_EXAMPLES(run_examples),

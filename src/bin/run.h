@@ -15,7 +15,7 @@ struct run_options {
     struct cli_params params;
     struct plan_options plan;
     struct record_options records;
-    const char *state, *trace, *batch_digests, *profile;
+    const char *state, *trace, *batch_digests, *profile, *output;
     int64_t save_every, rank, world, demand;
     int even; /* enum hr_even */
     bool digest, json, quiet, help_params;
@@ -23,6 +23,7 @@ struct run_options {
 
 struct run_result {
     const char *graph_path;
+    const char *output; /* where arrays were written, or NULL */
     const char *status; /* "complete", "interrupted", "failed" */
     char message[768];  /* why it failed */
     bool resumed;

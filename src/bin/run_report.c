@@ -128,6 +128,7 @@ void run_report_json(const struct hr_iter *iter, const struct hr_graph *graph,
     if (result->message[0] != '\0')
         json_text(&json, "error", result->message);
     json_bool(&json, "resumed", result->resumed);
+    json_text(&json, "output", result->output);
     json_stats(&json, &stats, result);
     if (result->predicted)
         json_prediction(&json, result);
