@@ -127,7 +127,10 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> Sequence[str]:
-    return [*__all__, "__version__"]
+    import importlib.util
+
+    torch = ["DataLoader"] if importlib.util.find_spec("torch") else []
+    return [*__all__, *torch, "__version__"]
 
 
 __all__ = [

@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpack
 
@@ -36,6 +36,7 @@ from .errors import (
 from .structure import Parts, Structure, join, leaves, named, with_field
 
 if TYPE_CHECKING:
+    from .async_loop import AsyncLoop
     from .host import Host
     from .live_order import LiveOrder, Past
     from .optimizing import Optimization
@@ -490,6 +491,7 @@ class Loader:
         self._order = self._live_order(options)
         self._seeded = options.get("seed") is not None
         self._run: weakref.ref[Run] | None = None
+        self._async: weakref.ref[AsyncLoop] | None = None
         self._next_epoch = 0
         self._state: dict[str, Any] | None = None  # for the next run to resume from
         self._last: dict[str, Any] | None = None  # the position of a run that was left
@@ -600,6 +602,15 @@ class Loader:
         """The batches of the next epochs: a Batch, or what the items of the data set are, with arrays of
         the batch for values."""
         return self._with_others(self._start(None, self._epochs))
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """The same for `async for`: other tasks run while a batch is made. A step that is cancelled loses nothing:
+        its batch comes with the next one."""
+        from .async_loop import AsyncLoop
+
+        loop = AsyncLoop(self)
+        self._async = weakref.ref(loop)
+        return loop
 
     def epoch(self, number: int) -> Iterator[Any]:
         """The batches of epoch `number` (from 0) alone."""
@@ -757,6 +768,12 @@ class Loader:
         Raises:
             UnsupportedError: batches come in completion order (ordered=False).
         """
+        loop = self._async() if self._async is not None else None
+        pending = loop.pending if loop is not None else None
+        return pending if pending is not None else self._state_now()
+
+    def _state_now(self) -> dict[str, Any]:
+        """The position after the last batch that was taken from the run."""
         self._choose_seed()
         if self._state is not None:
             return self._state_json(self._state)

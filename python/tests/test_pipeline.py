@@ -6,6 +6,7 @@ import json
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,9 @@ def test_public_names_are_imported_when_they_are_used(tmp_path: pathlib.Path) ->
         "import headrace.splits\n"
         "assert callable(hr.split) and callable(hr.list) and hr.ops.image_flip and hr.__version__\n"
         "assert all(hasattr(hr, name) for name in hr.__all__)\n"
-        "assert dir(hr) == sorted([*hr.__all__, '__version__'])\n"
+        "import importlib.util\n"
+        "torch = ['DataLoader'] if importlib.util.find_spec('torch') else []\n"
+        "assert dir(hr) == sorted([*hr.__all__, *torch, '__version__'])\n"
         "assert not hasattr(hr, 'batches')"
     )
     assert run_script(tmp_path, script).returncode == 0
@@ -322,3 +325,29 @@ def test_version_is_the_librarys() -> None:
 
 def test_python_is_new_enough() -> None:
     assert sys.version_info >= (3, 11)
+
+
+# ---- functions of pipelines ----
+
+
+def test_pipe_calls_functions_of_pipelines() -> None:
+    def part(pipe: hr.Pipeline, count: int, *, skip: int = 0) -> hr.Pipeline:
+        return pipe.skip(skip).take(count)
+
+    piped = hr.range(10).pipe(part, 4, skip=2).batch(2)
+    assert piped == part(hr.range(10), 4, skip=2).batch(2)
+    assert [b.value.tolist() for b in piped.loader(output="numpy")] == [[2, 3], [4, 5]]
+
+
+def test_pipe_refuses_what_gives_no_pipeline() -> None:
+    def forgets(pipe: hr.Pipeline) -> Any:
+        pipe.take(3)
+
+    with pytest.raises(hr.ArgumentError, match=r"forgets\(\) gave None and not a pipeline; does it lack a return\?"):
+        hr.range(10).pipe(forgets)
+    with pytest.raises(hr.ArgumentError, match="gave 3 and not a pipeline$"):
+        hr.range(10).pipe(lambda pipe: 3)  # type: ignore[arg-type, return-value]
+    with pytest.raises(hr.ArgumentError, match="a function that takes and returns a pipeline"):
+        hr.range(10).pipe(hr.range(3))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unexpected"):
+        hr.range(10).pipe(lambda pipe: pipe, zebra=1)
