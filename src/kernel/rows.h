@@ -116,6 +116,12 @@ struct hr_rows {
      * and, in place, their blend gray * rest + level * factor. */
     void (*whole_gray)(float *const plane[], float *out, size_t n);
     void (*whole_saturate)(float *const plane[], float factor, float rest, size_t n);
+    /* kernel/sharpen.h on a row of n levels, of which `turn` at each end stay: out =
+     * level
+     * + rest * (smooth - level). `scratch` has room for 2 * n numbers. */
+    void (*sharpen_u8)(const uint8_t *above, const uint8_t *middle, const uint8_t *below,
+                       uint16_t *scratch, uint8_t *out, int32_t n, int32_t turn,
+                       float rest);
     /* JFIF's matrix on rows of Y, Cb, Cr, then hr_ycc_end. Reads up to HR_ROW_PAD
      * elements after the rows, writes none; may run in place. */
     void (*ycc_rgb)(const float *const in[], float *const out[], size_t n,

@@ -182,6 +182,40 @@ static void row_whole_saturate(float *const plane[], float factor, float rest, s
     }
 }
 
+/* a * b + c of small whole numbers a, rounded once: in double, product and sum are exact.
+ */
+static inline float rounded_once(float a, float b, float c)
+{
+#if VL == 1
+    return (float)((double)a * (double)b + (double)c);
+#else
+    return __builtin_fmaf(a, b, c);
+#endif
+}
+
+static void row_sharpen_u8(const uint8_t *above, const uint8_t *middle,
+                           const uint8_t *below, uint16_t *restrict scratch,
+                           uint8_t *restrict out, int32_t n, int32_t turn, float rest)
+{
+    uint16_t *restrict columns = scratch, *restrict smooth = scratch + n;
+
+    for (int32_t i = 0; i < n; i++)
+        columns[i] = (uint16_t)(above[i] + middle[i] + below[i]);
+    for (int32_t i = turn; i < n - turn; i++)
+        smooth[i] = (uint16_t)((columns[i - turn] + columns[i] + columns[i + turn] +
+                                4 * middle[i] + 6));
+    /* the quotient by 13, exact below 2^15 */
+    for (int32_t i = turn; i < n - turn; i++)
+        smooth[i] = (uint16_t)((uint32_t)smooth[i] * 5042 >> 16);
+    for (int32_t i = turn; i < n - turn; i++) {
+        int level = middle[i];
+        float value = rounded_once((float)(smooth[i] - level), rest, (float)level);
+
+        value = value > 0 ? value : 0;
+        out[i] = (uint8_t)(int)(value < 255 ? value : 255);
+    }
+}
+
 HR_INLINE struct rgb ycc_to_rgb(vf y, vf cb, vf cr)
 {
     return (struct rgb){y + vf_set(1.402f) * cr,
@@ -381,7 +415,7 @@ static void row_down_f32(const float *const row[], const float weight[], int32_t
 #define HR_ROWS_FLOAT                                                                    \
     .colour_rgb = row_colour_rgb, .colour_gray = row_colour_gray, .sum = row_sum,        \
     .whole_gray = row_whole_gray, .whole_saturate = row_whole_saturate,                  \
-    .ycc_rgb = row_ycc_rgb, .blur_down = row_blur_down, .blur_across = row_blur_across,  \
-    .down_f32 = row_down_f32
+    .sharpen_u8 = row_sharpen_u8, .ycc_rgb = row_ycc_rgb, .blur_down = row_blur_down,    \
+    .blur_across = row_blur_across, .down_f32 = row_down_f32
 
 #endif

@@ -3,7 +3,7 @@
  *
  * Two rows are kept as they were before, so that the image can change in place. The blend
  * of uint8 is that of a fused multiply and add in f32, as torch computes it where the
- * machine has one: in double, where product and sum are exact, and rounded once.
+ * machine has one.
  */
 #include "kernel/sharpen.h"
 
@@ -13,6 +13,7 @@
 #include "kernel/rows.h"
 
 struct sharpen {
+    const struct hr_rows *rows;
     const struct hr_pixels *image;
     int32_t turn;          /* from a level to the next one of its channel */
     int32_t length;        /* levels in a row, or in one of a plane */
@@ -20,25 +21,6 @@ struct sharpen {
     void *before, *middle; /* the row above and the row itself, unchanged */
     void *columns;         /* sums of three levels */
 };
-
-static void
-blend_bytes(const struct sharpen *s, const uint8_t *below, uint8_t *restrict out)
-{
-    const uint8_t *above = s->before, *middle = s->middle;
-    uint16_t *restrict columns = s->columns;
-    double rest = (double)s->rest;
-    int32_t n = s->length, turn = s->turn;
-
-    for (int32_t i = 0; i < n; i++)
-        columns[i] = (uint16_t)(above[i] + middle[i] + below[i]);
-    for (int32_t i = turn; i < n - turn; i++) {
-        int level = middle[i];
-        int sum = columns[i - turn] + columns[i] + columns[i + turn] + 4 * level;
-        float value = (float)(level + rest * ((sum + 6) / 13 - level));
-
-        out[i] = (uint8_t)(value > 0 ? value < 255 ? value : 255 : 0);
-    }
-}
 
 static void blend_floats(const struct sharpen *s, const float *below, float *restrict out)
 {
@@ -70,7 +52,8 @@ static void run_plane(struct sharpen *s, int32_t channel)
 
         memcpy(s->middle, row, bytes);
         if (image->dtype == HR_U8)
-            blend_bytes(s, below, row);
+            s->rows->sharpen_u8(s->before, s->middle, below, s->columns, row, s->length,
+                                s->turn, s->rest);
         else
             blend_floats(s, below, row);
         s->before = s->middle;
@@ -83,6 +66,7 @@ hr__sharpen(struct hr_arena *arena, const struct hr_pixels *image, double factor
 {
     bool planar = hr__is_planar(image);
     struct sharpen s = {
+        .rows = hr__rows(),
         .image = image,
         .turn = planar ? 1 : image->channels,
         .length = image->width * (planar ? 1 : image->channels),

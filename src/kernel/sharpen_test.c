@@ -97,3 +97,31 @@ TEST(sharpening_matches_the_definition_in_every_form)
     for (int round = 0; round < 200; round++)
         check_form(round % 2 ? HR_U8 : HR_F32, round / 2 % 2, &rng);
 }
+
+TEST(every_instruction_set_sharpens_to_the_same_bytes)
+{
+    struct test_rng rng = {check_seed()};
+
+    for (int round = 0; round < 100; round++) {
+        int32_t w = 1 + test_below(&rng, 90), h = 1 + test_below(&rng, 6);
+        struct hr_pixels wanted = test_pixels(HR_U8, w, h, 3, false);
+        struct hr_pixels image = test_pixels(HR_U8, w, h, 3, false);
+        double factor = test_below(&rng, 20) / 10.0;
+        uint64_t seed = test_u32(&rng);
+
+        test_noise(&wanted, seed, 1);
+        hr__isa_limit(HR_ISA_C);
+        sharpen(&wanted, factor);
+        for (int32_t i = 0; i < TEST_ISAS; i++) {
+            test_noise(&image, seed, 1);
+            hr__isa_limit(test_isas[i]);
+            sharpen(&image, factor);
+            for (int32_t k = 0; k < w * h * 3; k++)
+                CHECK(test_value(&image, k / 3 % w, k / 3 / w, k % 3) ==
+                      test_value(&wanted, k / 3 % w, k / 3 / w, k % 3));
+        }
+        hr__isa_limit(TEST_BEST);
+        hr__free(image.data);
+        hr__free(wanted.data);
+    }
+}

@@ -4,6 +4,7 @@
  * Positions advance along a row in fixed point from a start computed in double. Each row
  * is split into the run where all four neighbours are inside the source (fast loops) and
  * its ends, where every neighbour is checked and those outside have the fill value.
+ * Nearest pixels of a shift or a shear are copied by runs.
  */
 #include "kernel/warp.h"
 #include "kernel/half.h"
@@ -18,7 +19,6 @@
 struct warp {
     const struct hr_rows *rows;
     const struct hr_pixels *src, *dst;
-    bool nearest;
     float fill[4]; /* whole levels for u8 */
     int64_t dx, dy;
 };
@@ -72,15 +72,6 @@ static float blend_f32(float a, float b, float c, float d, float fx, float fy)
 }
 
 static void
-nearest_pixel(const struct warp *warp, int32_t to_x, int32_t to_y, int64_t x, int64_t y)
-{
-    int64_t ix = (x + ONE / 2) >> HR_WARP_BITS, iy = (y + ONE / 2) >> HR_WARP_BITS;
-
-    for (int32_t c = 0; c < warp->dst->channels; c++)
-        put_value(warp->dst, to_x, to_y, c, value_at(warp, ix, iy, c));
-}
-
-static void
 bilinear_pixel(const struct warp *warp, int32_t to_x, int32_t to_y, int64_t x, int64_t y)
 {
     int64_t ix = x >> HR_WARP_BITS, iy = y >> HR_WARP_BITS;
@@ -108,26 +99,41 @@ static bool all_outside(const struct warp *warp, int64_t x, int64_t y)
            y >> HR_WARP_BITS >= warp->src->height;
 }
 
-static void fill_pixel(const struct warp *warp, int32_t to_x, int32_t to_y)
+/* Fills pixels [from, to) of a row of the result. */
+static void fill_pixels(const struct warp *warp, int32_t from, int32_t to, int32_t to_y)
 {
-    for (int32_t c = 0; c < warp->dst->channels; c++)
-        put_value(warp->dst, to_x, to_y, c, warp->fill[c]);
+    const struct hr_pixels *dst = warp->dst;
+    uint8_t levels[4], *out = (uint8_t *)hr__at(dst, from, to_y, 0);
+
+    if (dst->dtype != HR_U8) {
+        for (int32_t i = from; i < to; i++)
+            for (int32_t c = 0; c < dst->channels; c++)
+                put_value(dst, i, to_y, c, warp->fill[c]);
+        return;
+    }
+    for (int32_t c = 0; c < dst->channels; c++)
+        levels[c] = (uint8_t)warp->fill[c];
+    for (int32_t i = from; i < to; i++, out += dst->pixel_stride)
+        for (int32_t c = 0; c < dst->channels; c++)
+            out[c * dst->channel_stride] = levels[c];
 }
 
 /* Pixels near or beyond the border. */
 static void any_pixels(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
                        int64_t x, int64_t y)
 {
+    int32_t filled = from;
+
     for (int32_t i = from; i < to; i++) {
         int64_t at_x = x + i * warp->dx, at_y = y + i * warp->dy;
 
         if (all_outside(warp, at_x, at_y))
-            fill_pixel(warp, i, to_y);
-        else if (warp->nearest)
-            nearest_pixel(warp, i, to_y, at_x, at_y);
-        else
-            bilinear_pixel(warp, i, to_y, at_x, at_y);
+            continue;
+        fill_pixels(warp, filled, i, to_y);
+        bilinear_pixel(warp, i, to_y, at_x, at_y);
+        filled = i + 1;
     }
+    fill_pixels(warp, filled, to, to_y);
 }
 
 /* Left neighbours must be at least `spare` columns before the end: 1 for the right
@@ -157,41 +163,83 @@ static void gray_inside(const struct warp *warp, int32_t from, int32_t to, int32
     }
 }
 
-static void nearest_u8(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
-                       int64_t x, int64_t y)
-{
-    const uint8_t *data = warp->src->data;
-    uint8_t *out = (uint8_t *)hr__at(warp->dst, from, to_y, 0);
-
-    x += ONE / 2;
-    y += ONE / 2;
-    for (int32_t i = from; i < to; i++, x += warp->dx, y += warp->dy) {
-        const uint8_t *at = data + (y >> HR_WARP_BITS) * warp->src->row_stride +
-                            (x >> HR_WARP_BITS) * warp->src->pixel_stride;
-
-        for (int32_t c = 0; c < warp->src->channels; c++)
-            out[c * warp->dst->channel_stride] = at[c * warp->src->channel_stride];
-        out += warp->dst->pixel_stride;
-    }
-}
-
-static void nearest_f32(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
+static void nearest_any(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
                         int64_t x, int64_t y)
 {
+    size_t size = hr_dtype_size(warp->src->dtype);
     const char *data = warp->src->data;
     char *out = hr__at(warp->dst, from, to_y, 0);
 
-    x += ONE / 2;
-    y += ONE / 2;
     for (int32_t i = from; i < to; i++, x += warp->dx, y += warp->dy) {
         const char *at = data + (y >> HR_WARP_BITS) * warp->src->row_stride +
                          (x >> HR_WARP_BITS) * warp->src->pixel_stride;
 
         for (int32_t c = 0; c < warp->src->channels; c++)
             memcpy(out + c * warp->dst->channel_stride,
-                   at + c * warp->src->channel_stride, sizeof(float));
+                   at + c * warp->src->channel_stride, size);
         out += warp->dst->pixel_stride;
     }
+}
+
+static void nearest_rgb(const struct warp *warp, int32_t from, int32_t to, int32_t to_y,
+                        int64_t x, int64_t y)
+{
+    const uint8_t *data = warp->src->data;
+    uint8_t *out = (uint8_t *)hr__at(warp->dst, from, to_y, 0);
+    int64_t row = warp->src->row_stride;
+
+    for (int32_t i = from; i < to; i++, x += warp->dx, y += warp->dy, out += 3) {
+        const uint8_t *at = data + (y >> HR_WARP_BITS) * row + 3 * (x >> HR_WARP_BITS);
+
+        memcpy(out, at, 3);
+    }
+}
+
+/* A shift or a shear: neighbours in the result are neighbours in a row of the source, and
+ * stay so until the row changes. */
+static void nearest_shifted(const struct warp *warp, int32_t from, int32_t to,
+                            int32_t to_y, int64_t x, int64_t y)
+{
+    int64_t size = warp->dst->pixel_stride;
+
+    for (int32_t begin = from, end; begin < to; begin = end) {
+        int64_t iy = (y + (begin - from) * warp->dy) >> HR_WARP_BITS;
+        int64_t ix = (x >> HR_WARP_BITS) + begin - from;
+
+        end = warp->dy == 0 ? to : begin + 1;
+        while (end < to && (y + (end - from) * warp->dy) >> HR_WARP_BITS == iy)
+            end++;
+        memcpy(hr__at(warp->dst, begin, to_y, 0),
+               hr__at(warp->src, (int32_t)ix, (int32_t)iy, 0),
+               (size_t)((end - begin) * size));
+    }
+}
+
+static void nearest_row(const struct warp *warp, int32_t to_y, int64_t x, int64_t y)
+{
+    bool contiguous = warp->src->channel_stride == warp->dst->channel_stride &&
+                      hr__is_interleaved(warp->src) && hr__is_interleaved(warp->dst);
+    bool rgb = contiguous && warp->src->dtype == HR_U8 && warp->src->channels == 3;
+    int32_t from = 0, to = warp->dst->width;
+
+    x += ONE / 2;
+    y += ONE / 2;
+    while (from < to && !inside(warp->src, (x + from * warp->dx) >> HR_WARP_BITS,
+                                (y + from * warp->dy) >> HR_WARP_BITS))
+        from++;
+    while (to > from && !inside(warp->src, (x + (to - 1) * warp->dx) >> HR_WARP_BITS,
+                                (y + (to - 1) * warp->dy) >> HR_WARP_BITS))
+        to--;
+    fill_pixels(warp, 0, from, to_y);
+    fill_pixels(warp, to, warp->dst->width, to_y);
+    x += from * warp->dx;
+    y += from * warp->dy;
+    if (contiguous && warp->dx == ONE)
+        nearest_shifted(warp, from, to, to_y, x, y);
+    else if (rgb)
+        nearest_rgb(warp, from, to, to_y, x, y);
+    else
+        nearest_any(warp, from, to, to_y, x, y);
 }
 
 static float load_f32(const char *at)
@@ -231,13 +279,6 @@ static void inside_run(const struct warp *warp, int32_t from, int32_t to, int32_
                               .dx = warp->dx,
                               .dy = warp->dy};
 
-    if (warp->nearest) {
-        if (warp->src->dtype == HR_U8)
-            nearest_u8(warp, from, to, to_y, x, y);
-        else
-            nearest_f32(warp, from, to, to_y, x, y);
-        return;
-    }
     if (warp->src->dtype == HR_U8 && warp->src->channels == 3 &&
         hr__is_interleaved(warp->src) && hr__is_interleaved(warp->dst)) {
         warp->rows->warp_rgb(&run, (uint8_t *)hr__at(warp->dst, from, to_y, 0),
@@ -252,7 +293,7 @@ static void inside_run(const struct warp *warp, int32_t from, int32_t to, int32_
     }
 }
 
-static void warp_row(const struct warp *warp, int32_t to_y, int64_t x, int64_t y)
+static void bilinear_row(const struct warp *warp, int32_t to_y, int64_t x, int64_t y)
 {
     /* reads 8 bytes from an RGB left neighbour, 2 more than two pixels */
     int32_t spare = warp->src->dtype == HR_U8 && warp->src->channels == 3 ? 2 : 1;
@@ -276,7 +317,6 @@ enum hr_err hr__warp_run(struct hr_arena *arena, const struct hr_pixels *src,
     struct warp warp = {.rows = hr__rows(),
                         .src = src,
                         .dst = dst,
-                        .nearest = filter == HR_FILTER_NEAREST,
                         .dx = fixed(m[0], 0x1p15),
                         .dy = fixed(m[3], 0x1p15)};
 
@@ -287,7 +327,10 @@ enum hr_err hr__warp_run(struct hr_arena *arena, const struct hr_pixels *src,
         double sx = 0.5 * m[0] + m[1] * (y + 0.5) + m[2] - 0.5;
         double sy = 0.5 * m[3] + m[4] * (y + 0.5) + m[5] - 0.5;
 
-        warp_row(&warp, y, fixed(sx, 0x1p32), fixed(sy, 0x1p32));
+        if (filter == HR_FILTER_NEAREST)
+            nearest_row(&warp, y, fixed(sx, 0x1p32), fixed(sy, 0x1p32));
+        else
+            bilinear_row(&warp, y, fixed(sx, 0x1p32), fixed(sy, 0x1p32));
     }
     return HR_OK;
 }

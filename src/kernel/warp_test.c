@@ -122,6 +122,38 @@ TEST(rotations_match_the_reference)
     }
 }
 
+/* Shears along one axis with a shift: runs of pixels are copied at once. */
+TEST(nearest_shears_and_shifts_match_the_reference)
+{
+    static const float fill[4] = {9, 128, 255, 33};
+    struct test_rng rng = {check_seed()};
+
+    for (int round = 0; round < 200; round++) {
+        enum hr_dtype dtype = round % 2 ? HR_U8 : HR_F32;
+        int32_t channels = 1 + test_below(&rng, 4);
+        struct hr_pixels src = test_pixels(dtype, 1 + test_below(&rng, 30),
+                                           1 + test_below(&rng, 30), channels, round & 4);
+        struct hr_pixels dst = test_pixels(dtype, 1 + test_below(&rng, 30),
+                                           1 + test_below(&rng, 30), channels, round & 8);
+        double m[6] = {1, 0, test_uniform(&rng, -20, 20),
+                       0, 1, test_uniform(&rng, -20, 20)};
+
+        if (round & 16)
+            m[round & 32 ? 1 : 3] = test_uniform(&rng, -2, 2);
+        test_noise(&src, (uint64_t)round, 255);
+        run(&src, &dst, m, HR_FILTER_NEAREST, fill);
+        for (int32_t i = 0; i < dst.height * dst.width * channels; i++) {
+            int32_t c = i % channels, x = i / channels % dst.width;
+            int32_t y = i / channels / dst.width;
+
+            CHECK(test_value(&dst, x, y, c) ==
+                  (double)(float)reference(&src, m, x, y, c, true, fill));
+        }
+        hr__free(src.data);
+        hr__free(dst.data);
+    }
+}
+
 TEST(extreme_matrices_are_safe)
 {
     static const double wild[][6] = {
