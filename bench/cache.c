@@ -45,6 +45,7 @@ static void run_round(struct bench *bench, const char *dir, int threads, int rou
     struct pass pass = {
         .graph = "vision_eval", .dir = dir, .threads = threads, .round = round};
 
+    pass.params[pass.param_count++] = (struct hr_graph_param){"batch", "64"};
     pass.text = text_with("");
     pass_run_epochs(bench, plain_1, plain_2, &pass, 128);
     pass.text = text_with("  - flow.cache: {}\n");
@@ -69,7 +70,7 @@ int main(int argc, char **argv)
 
     bench_init(&bench, argc, argv, "cache",
                "photos -> resized, cropped to 224 x 224, uint8 | cache | normalised, "
-               "batches of 256",
+               "batches of 64",
                "photos/s");
     bench.cpu_heading = "per CPU s";
     dir = bench_photos(&bench, path, sizeof(path));

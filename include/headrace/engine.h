@@ -85,6 +85,7 @@ struct hr_iter_options {
     /* Records per second that the run must make, with the fewest threads that can:
      * hr_iter_demand. 0: all threads work. */
     double demand;
+    bool uncached; /* caches (flow.cache) are not used, to see what a run takes without */
     uint64_t reserved[4]; /* zero */
 };
 

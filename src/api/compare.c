@@ -142,6 +142,7 @@ static enum hr_err begin(struct comparing *c, int which, struct hr_error *reterr
     hr_iter_options_init(&run);
     run.seed = c->options->seed;
     run.variant = HR_VARIANT_INLINE;
+    run.uncached = true;
     run.records_max = c->options->records_max;
     run.on_error = c->on_error;
     return hr_iter_open(c->graphs[which], &run, &c->iters[which], reterr);

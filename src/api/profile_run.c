@@ -333,6 +333,7 @@ static enum hr_err open_iter(struct profiling *p, struct hr_graph *graph)
     options.variant = o->variant;
     options.threads = o->threads;
     options.fuse = o->fuse;
+    options.uncached = true;
     options.on_error = HR_ON_ERROR_SKIP;
     return hr_iter_open(graph, &options, &p->iter, p->error);
 }

@@ -284,6 +284,7 @@ static int show_records(struct inspect *inspect)
     options.seed = (uint64_t)inspect->options->seed;
     options.epoch_first = inspect->options->epoch;
     options.records_max = inspect->options->count;
+    options.uncached = true;
     if (inspect->shard) {
         options.on_error = HR_ON_ERROR_SKIP;
         options.errors_max = INT64_MAX;

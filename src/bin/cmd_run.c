@@ -73,6 +73,8 @@ static const struct cli_option run_table[] = {
     {"profile", 0, CLI_TEXT, AT(profile), "FILE",
      "predict the run by FILE (headrace profile --fuse -o), and keep how well that went for "
      "headrace explain --accuracy"},
+    {"no-cache", 0, CLI_FLAG, AT(no_cache), NULL,
+     "make every record, as if the graph had no flow.cache, and keep none"},
     {"digest", 0, CLI_FLAG, AT(digest), NULL,
      "print an XXH3-128 of all delivered bytes, in delivery order"},
     {"batch-digests", 0, CLI_TEXT, AT(batch_digests), "FILE",
@@ -256,6 +258,7 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     record_options_set(&o->records, ret);
     ret->state = run->state;
     ret->trace = o->trace != NULL;
+    ret->uncached = o->no_cache;
     ret->rank = o->rank;
     ret->world = o->world;
     ret->even = (enum hr_even)o->even;

@@ -161,6 +161,7 @@ static int open_mode(struct explain_compare *compare, int at)
         return code;
     hr_iter_options_init(&options);
     options.variant = HR_VARIANT_INLINE;
+    options.uncached = true;
     options.seed = (uint64_t)compare->options->seed;
     options.records_max = compare->options->records;
     options.on_error = HR_ON_ERROR_SUBSTITUTE;

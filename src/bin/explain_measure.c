@@ -23,6 +23,7 @@ static int open_iter(struct hr_graph *graph, const struct explain_options *o,
     code = plan_options_set(&o->plan, &options, &plan);
     options.seed = (uint64_t)o->seed;
     options.records_max = o->records;
+    options.uncached = true;
     options.on_error = HR_ON_ERROR_SUBSTITUTE;
     if (code == CLI_OK && hr_iter_open(graph, &options, ret_iter, &error) != HR_OK)
         code = cli_library(&error);

@@ -18,7 +18,7 @@ struct run_options {
     const char *state, *trace, *batch_digests, *profile, *output;
     int64_t save_every, rank, world, demand;
     int even; /* enum hr_even */
-    bool digest, json, quiet, help_params;
+    bool digest, no_cache, json, quiet, help_params;
 };
 
 struct run_result {

@@ -53,6 +53,13 @@ bool hr__program_caches(struct hr_program *p, const struct hr_graph *graph)
     return true;
 }
 
+void hr__program_uncache(struct hr_program *p)
+{
+    for (size_t i = 0; i < p->step_count; i++)
+        p->steps[i].cache_count = 0;
+    p->cache_count = 0;
+}
+
 void hr__views_set(const struct hr_program *p, struct hr_record_id *ids)
 {
     size_t paths = p->id_count - p->view_count;

@@ -391,7 +391,7 @@ static enum hr_err start_caches(struct hr_engine *engine, struct hr_error *reter
 {
     struct hr_error unread = {0}, *error = reterr != NULL ? reterr : &unread;
 
-    for (uint32_t i = 0; i < engine->graph->count; i++) {
+    for (uint32_t i = 0; !engine->options.uncached && i < engine->graph->count; i++) {
         const struct hr_graph_node *n = &engine->graph->nodes[i];
         enum hr_err code =
             n->op->cache.start != NULL

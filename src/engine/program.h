@@ -176,6 +176,9 @@ HR_CHECK bool hr__program_rows(struct hr_program *program);
 HR_CHECK bool
 hr__program_caches(struct hr_program *program, const struct hr_graph *graph);
 
+/* No cache is asked. */
+void hr__program_uncache(struct hr_program *program);
+
 /* segments.c: whether a step at or after `from` uses the slot; 1 + the stage's result
  * that the slot holds, or 0. */
 bool hr__program_touches(const struct hr_program *program, size_t from, uint16_t slot);

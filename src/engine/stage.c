@@ -148,6 +148,8 @@ enum hr_err hr__stage_init(struct hr_stage *stage, struct hr_engine *engine,
     stage->number = number;
     stage->direct = engine->plan.stages[number].direct;
     HR_TRY(hr__program_init(&stage->program, &engine->plan, number, reterr));
+    if (engine->options.uncached)
+        hr__program_uncache(&stage->program);
     stage->block_size = stage->program.plan->memory.block_records;
     stage->block_count = stage->program.plan->memory.block_count;
     stage->blocks = hr__calloc(stage->block_count, sizeof *stage->blocks);

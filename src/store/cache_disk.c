@@ -118,9 +118,16 @@ static uint64_t counted(uint64_t bytes)
     return sizeof(struct entry) + ((bytes + HR_CACHE_ALIGN - 1) & ~(HR_CACHE_ALIGN - 1));
 }
 
+/* Whether the entry is as written, and its value lies in a file of so many bytes. */
+static bool is_whole(const struct entry *entry, uint64_t values)
+{
+    return hr__crc32c(0, entry, offsetof(struct entry, crc)) == entry->crc &&
+           entry->at <= values && entry->bytes <= values - entry->at;
+}
+
 /* A damaged entry is ignored: the file goes on after it. */
 static void add_entry(struct hr_cache *cache, struct hr_cache_segment *segment,
-                      const struct entry *from)
+                      const struct entry *from, uint64_t values)
 {
     struct hr_cache_entry entry = {
         .key = {from->key[0], from->key[1]},
@@ -131,7 +138,7 @@ static void add_entry(struct hr_cache *cache, struct hr_cache_segment *segment,
         .crc = from->value_crc,
     };
 
-    if (hr__crc32c(0, from, offsetof(struct entry, crc)) != from->crc) {
+    if (!is_whole(from, values)) {
         atomic_fetch_add(&cache->damaged, 1);
         return;
     }
@@ -148,9 +155,12 @@ read_entries(struct hr_cache *cache, struct hr_cache_segment *segment, struct en
         ssize_t got =
             read_at(segment->index, room, ENTRIES * sizeof *room, segment->read);
         size_t count = got > 0 ? (size_t)got / sizeof *room : 0;
+        struct stat values = {0}; /* after the entries: their values are written before */
 
+        if (fstat(segment->values, &values) != 0)
+            return;
         for (size_t i = 0; i < count; i++)
-            add_entry(cache, segment, &room[i]);
+            add_entry(cache, segment, &room[i], (uint64_t)values.st_size);
         segment->read += count * sizeof *room;
         if (count < ENTRIES)
             return;

@@ -314,6 +314,27 @@ TEST(a_memory_budget_holds_the_cache_too)
     outcome_free(outcome);
 }
 
+TEST(a_run_may_leave_its_caches_out)
+{
+    char cache[700];
+    const char *folder = new_folder();
+    struct outcome_job job;
+    struct outcome *plain, *cached;
+    struct stat info;
+
+    snprintf(cache, sizeof cache, "folder: '%s'", folder);
+    job = job_of(photos_text(cache));
+    job.options.uncached = true;
+    plain = run(&job);
+    CHECK_EQ_INT(plain->nodes[0].records, 3 * PHOTOS);
+    CHECK(stat(folder, &info) != 0);
+    job.options.uncached = false;
+    cached = run(&job);
+    outcome_check_same(plain, cached, 0, "with its cache");
+    outcome_free(plain);
+    outcome_free(cached);
+}
+
 /* ---- draws ---- */
 
 TEST(frozen_draws_do_not_depend_on_what_is_kept)
