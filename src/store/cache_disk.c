@@ -118,11 +118,13 @@ static uint64_t counted(uint64_t bytes)
     return sizeof(struct entry) + ((bytes + HR_CACHE_ALIGN - 1) & ~(HR_CACHE_ALIGN - 1));
 }
 
-/* Whether the entry is as written, and its value lies in a file of so many bytes. */
+/* Whether the entry is as written, and its value lies in a file of so many bytes. A mark
+ * may come behind the file's end: the room after the last value is not written. */
 static bool is_whole(const struct entry *entry, uint64_t values)
 {
     return hr__crc32c(0, entry, offsetof(struct entry, crc)) == entry->crc &&
-           entry->at <= values && entry->bytes <= values - entry->at;
+           (entry->bytes == 0 ||
+            (entry->at <= values && entry->bytes <= values - entry->at));
 }
 
 /* A damaged entry is ignored: the file goes on after it. */
