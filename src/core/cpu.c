@@ -132,6 +132,8 @@ static int whole_cpus(double quota, double period)
     return whole;
 }
 
+#define MIB ((uint64_t)1 << 20)
+
 /* "max 100000" or "150000 100000"; 0 = no limit. */
 static int quota_v2(const char *folder)
 {
@@ -189,8 +191,58 @@ static int walk_up(const char *mount, const char *group, int (*quota)(const char
     }
 }
 
+/* MiB, rounded down; "max", or what is larger than any memory: 0. */
+static int memory_in(const char *folder, const char *name)
+{
+    char path[4096 + 32], text[128];
+    double bytes;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (!read_text(path, text, sizeof text))
+        return 0;
+    bytes = strtod(text, NULL);
+    if (!(bytes >= 1) || bytes > 1e15)
+        return 0;
+    return bytes < MIB ? 1 : (int)(bytes / MIB);
+}
+
+static int memory_v2(const char *folder)
+{
+    return memory_in(folder, "memory.max");
+}
+
+static int memory_v1(const char *folder)
+{
+    return memory_in(folder, "memory.limit_in_bytes");
+}
+
+/* What a cgroup limits: how a folder says it, by version of the hierarchy. */
+struct controller {
+    const char *name;
+    int (*v2)(const char *folder);
+    int (*v1)(const char *folder);
+};
+static const struct controller cpu_controller = {"cpu", quota_v2, quota_v1};
+static const struct controller memory_controller = {"memory", memory_v2, memory_v1};
+
+/* Whether the comma-separated names up to `end` have this one. */
+static bool has_name(const char *names, const char *end, const char *name)
+{
+    size_t length = strlen(name);
+
+    while (names < end) {
+        size_t part = strcspn(names, ",:");
+
+        if (part == length && strncmp(names, name, length) == 0)
+            return true;
+        names += part + 1;
+    }
+    return false;
+}
+
 /* One line of /proc/self/cgroup: "0::/group" (v2) or "3:cpu,cpuacct:/group" (v1). */
-static int line_quota(const char *line, const char *sys_root)
+static int
+line_limit(const char *line, const char *sys_root, const struct controller *controller)
 {
     const char *names = strchr(line, ':'), *group;
     char mount[1024];
@@ -198,22 +250,22 @@ static int line_quota(const char *line, const char *sys_root)
     if (names == NULL || (group = strchr(++names, ':')) == NULL)
         return 0;
     if (group == names) {
-        int cpus = walk_up(sys_root, group + 1, quota_v2);
+        int limit = walk_up(sys_root, group + 1, controller->v2);
 
         snprintf(mount, sizeof mount, "%s/unified", sys_root);
-        return tighter_limit(cpus, walk_up(mount, group + 1, quota_v2));
+        return tighter_limit(limit, walk_up(mount, group + 1, controller->v2));
     }
-    if (strncmp(names, "cpu,", 4) != 0 && strncmp(names, "cpu:", 4) != 0 &&
-        memmem(names, (size_t)(group - names), ",cpu", 4) == NULL)
+    if (!has_name(names, group, controller->name))
         return 0;
-    snprintf(mount, sizeof mount, "%s/cpu", sys_root);
-    return walk_up(mount, group + 1, quota_v1);
+    snprintf(mount, sizeof mount, "%s/%s", sys_root, controller->name);
+    return walk_up(mount, group + 1, controller->v1);
 }
 
-int hr__cgroup_cpus(const char *groups, const char *sys_root)
+static int
+least_limit(const char *groups, const char *sys_root, const struct controller *controller)
 {
     char line[2048];
-    int cpus = 0;
+    int limit = 0;
 
     while (*groups != '\0') {
         size_t length = strcspn(groups, "\n");
@@ -221,11 +273,33 @@ int hr__cgroup_cpus(const char *groups, const char *sys_root)
         if (length < sizeof line) {
             memcpy(line, groups, length);
             line[length] = '\0';
-            cpus = tighter_limit(cpus, line_quota(line, sys_root));
+            limit = tighter_limit(limit, line_limit(line, sys_root, controller));
         }
         groups += length + (groups[length] == '\n');
     }
-    return cpus;
+    return limit;
+}
+
+int hr__cgroup_cpus(const char *groups, const char *sys_root)
+{
+    return least_limit(groups, sys_root, &cpu_controller);
+}
+
+uint64_t hr__cgroup_memory(const char *groups, const char *sys_root)
+{
+    return (uint64_t)least_limit(groups, sys_root, &memory_controller) * MIB;
+}
+
+uint64_t hr__memory_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    char groups[8192];
+    uint64_t limit = 0;
+
+    if (read_text("/proc/self/cgroup", groups, sizeof groups))
+        limit = hr__cgroup_memory(groups, "/sys/fs/cgroup");
+    return limit > 0 && (limit < bytes || bytes == 0) ? limit : bytes;
 }
 
 int hr__cpu_affinity(void)

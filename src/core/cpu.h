@@ -44,6 +44,12 @@ int hr__cgroup_cpus(const char *groups, const char *sys_root);
  * 0 if the system does not say. */
 uint64_t hr__cpu_delay_ns(void);
 
+/* Memory that this process may use, in bytes: the machine's, or the cgroup's limit if
+ * that is less; 0 if unknown. The second is the limit alone, 0 without one, with
+ * arguments as above. */
+uint64_t hr__memory_bytes(void);
+uint64_t hr__cgroup_memory(const char *groups, const char *sys_root);
+
 /* Current and peak resident memory of the process, in bytes; 0 if unknown. */
 uint64_t hr__rss_bytes(void);
 uint64_t hr__rss_peak_bytes(void);

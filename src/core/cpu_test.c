@@ -112,6 +112,23 @@ TEST(broken_group_files_mean_no_quota)
     CHECK_EQ_INT(hr__cgroup_cpus("", root), 0);
 }
 
+TEST(limits_of_memory_count_in_both_hierarchies)
+{
+    char root[512];
+
+    snprintf(root, sizeof root, "%s/memory", check_temp_dir());
+    put(root, "/a/b", "memory.max", "max\n");
+    CHECK_EQ_INT(hr__cgroup_memory("0::/a/b\n", root), 0);
+    put(root, "/a", "memory.max", "3145729\n");
+    CHECK_EQ_INT(hr__cgroup_memory("0::/a/b\n", root), 3 << 20);
+    put(root, "/memory/g", "memory.limit_in_bytes", "9223372036854771712\n");
+    CHECK_EQ_INT(hr__cgroup_memory("3:memory:/g\n", root), 0);
+    put(root, "/memory/g", "memory.limit_in_bytes", "1048576\n");
+    CHECK_EQ_INT(hr__cgroup_memory("4:blkio,memory:/g\n2:cpu:/g\n", root), 1 << 20);
+    CHECK_EQ_INT(hr__cgroup_memory("4:memory2:/g\n", root), 0);
+    CHECK(hr__memory_bytes() > 1 << 20);
+}
+
 TEST(resident_memory_is_known)
 {
     CHECK(hr__rss_bytes() > 100000);

@@ -48,50 +48,65 @@ static const char *name_of(const struct caches *c, uint32_t node)
 
 /* ---- who reads a node ---- */
 
-bool hr__graph_feeds_only(const struct hr_graph *graph, uint32_t node, uint32_t reader)
-{
-    bool any = false;
+/* What is known of nodes: nothing, or one of these. */
+enum { FEEDS_ONLY = 1, FEEDS_OTHERS };
 
-    if (node == graph->output)
-        return false;
-    for (uint32_t i = 0; i < graph->count; i++) {
+static bool
+feeds_only(const struct hr_graph *graph, uint32_t node, uint32_t reader, uint8_t *known)
+{
+    bool any = false, only = node != graph->output;
+
+    if (known[node] != 0)
+        return known[node] == FEEDS_ONLY;
+    for (uint32_t i = 0; only && i < graph->count; i++) {
         const struct hr_graph_node *n = &graph->nodes[i];
 
-        for (size_t k = 0; k < n->input_count; k++) {
+        for (size_t k = 0; only && k < n->input_count; k++) {
             if (n->inputs[k] != node)
                 continue;
             any = true;
-            if (i != reader && !hr__graph_feeds_only(graph, i, reader))
-                return false;
+            only = i == reader || feeds_only(graph, i, reader, known);
         }
     }
-    return any;
+    known[node] = only && any ? FEEDS_ONLY : FEEDS_OTHERS;
+    return only && any;
+}
+
+bool hr__graph_feeds_only(const struct hr_graph *graph, uint32_t node, uint32_t reader)
+{
+    uint8_t known[HR_GRAPH_NODES_MAX] = {0};
+
+    return feeds_only(graph, node, reader, known);
 }
 
 /* ---- what is before a cache ---- */
 
-/* An ORDER or MERGE node before this one, or HR_NODE_NONE. */
-#define HR_NODE_NONE UINT32_MAX
-static uint32_t orders_before(const struct hr_graph *graph, uint32_t node)
+/* An ORDER or MERGE node before this one, or NODE_NONE. */
+#define NODE_NONE UINT32_MAX
+static uint32_t find_order(const struct hr_graph *graph, uint32_t node, bool *seen)
 {
     const struct hr_graph_node *n = &graph->nodes[node];
 
     for (size_t i = 0; i < n->input_count; i++) {
-        enum hr_op_kind kind = graph->nodes[n->inputs[i]].op->kind;
-        uint32_t found = kind == HR_OP_ORDER || kind == HR_OP_MERGE
-                             ? n->inputs[i]
-                             : orders_before(graph, n->inputs[i]);
+        uint32_t input = n->inputs[i], found = input;
+        enum hr_op_kind kind = graph->nodes[input].op->kind;
 
-        if (found != HR_NODE_NONE)
+        if (seen[input])
+            continue;
+        seen[input] = true;
+        if (kind != HR_OP_ORDER && kind != HR_OP_MERGE)
+            found = find_order(graph, input, seen);
+        if (found != NODE_NONE)
             return found;
     }
-    return HR_NODE_NONE;
+    return NODE_NONE;
 }
 
 static enum hr_err check_identity(struct caches *c, uint32_t node)
 {
     const struct hr_graph_node *n = &c->graph->nodes[node];
     const char *cache = name_of(c, c->cache);
+    bool seen[HR_GRAPH_NODES_MAX] = {false};
     uint32_t order;
 
     if (n->op->kind == HR_OP_SEQUENCE)
@@ -108,8 +123,8 @@ static enum hr_err check_identity(struct caches *c, uint32_t node)
                       n->name);
     if (n->op->kind != HR_OP_ZIP)
         return HR_OK;
-    order = orders_before(c->graph, node);
-    if (order == HR_NODE_NONE)
+    order = find_order(c->graph, node, seen);
+    if (order == NODE_NONE)
         return HR_OK;
     return refuse(
         c, c->cache,
@@ -140,16 +155,20 @@ static enum hr_err check_draws(struct caches *c, uint32_t node)
             "another cache before it draws anew every %u epochs, at '%s': leave "
             "one of them out",
             n->draws_for, n->name);
+    if (c->draws_for == 0 && n->op->code != NULL)
+        return refuse(c, c->cache,
+                      "'%s' (%s) is before it and is your code, which may draw random "
+                      "numbers: say `random: freeze` if it draws none, or if every epoch "
+                      "may repeat what it drew, or `refresh: 5` to call it again every 5 "
+                      "epochs",
+                      n->name, n->op->name);
     if (c->draws_for == 0)
-        return refuse(
-            c, c->cache,
-            "'%s' (%s) is before it and %s, so every epoch would repeat the "
-            "first: put '%s' before '%s', or say `random: freeze` to have that, "
-            "or `refresh: 5` for other draws every 5 epochs",
-            n->name, n->op->name,
-            n->op->code != NULL ? "is your code, which may draw random numbers"
-                                : "draws random numbers",
-            cache, n->name);
+        return refuse(c, c->cache,
+                      "'%s' (%s) is before it and draws random numbers, so every epoch "
+                      "would repeat the first: put '%s' before '%s', or say `random: "
+                      "freeze` to have that, or `refresh: 5` for other draws every 5 "
+                      "epochs",
+                      n->name, n->op->name, cache, n->name);
     if (!hr__graph_feeds_only(c->graph, node, c->cache))
         return refuse(c, c->cache,
                       "'%s' draws random numbers for it and for another branch: name the "

@@ -8,9 +8,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/cpu.h"
 #include "op/op.h"
 #include "op/thread.h"
 #include "store/cache.h"
@@ -32,8 +32,8 @@ static const struct hr_param cache_params[] = {
     HR_P_BYTES(struct cache, budget, .fallback = "0", .has_min = true, .min = 0,
                .not_identity = true,
                .help = "bytes that it may take; 0: in memory half of the run's memory "
-                       "budget, or a quarter of the machine's memory without one; in a "
-                       "folder all but a twentieth of the disk"),
+                       "budget, or a quarter of the machine's memory (or cgroup's) "
+                       "without one; in a folder all but a twentieth of the disk"),
     HR_P_ENUM(struct cache, random, .names = random_names, .fallback = "refuse",
               .help = "what to do about ops before it that draw random numbers: refuse "
                       "them, or freeze their draws, the same in all epochs"),
@@ -125,7 +125,7 @@ static void cache_begin(void *state, const struct hr_cache_of *of)
 static uint64_t cache_memory(const void *params, uint64_t budget)
 {
     const struct cache *p = params;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t machine;
 
     if (p->folder != NULL)
         return 0;
@@ -133,8 +133,8 @@ static uint64_t cache_memory(const void *params, uint64_t budget)
         return (uint64_t)p->budget;
     if (budget > 0)
         return budget / 2;
-    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4
-                                 : (uint64_t)1 << 30;
+    machine = hr__memory_bytes();
+    return machine > 0 ? machine / 4 : (uint64_t)1 << 30;
 }
 
 /* The cache stays as the first iterator opened it, for all that follow. */

@@ -28,10 +28,10 @@
 #define LOOK_NS ((uint64_t)250 * 1000 * 1000)
 /* Entries that are read at once. */
 #define ENTRIES 512
-/* With no budget: the disk is left with this part of its room, looked at after so many
- * bytes. */
+/* Without a budget this part of the disk is left free. */
 #define DISK_PART 20
-#define DISK_STEP ((uint64_t)64 << 20)
+/* Bytes after which the disk, and other caches in the folder, are looked at again. */
+#define LOOK_BYTES ((uint64_t)64 << 20)
 
 /* The files' first 64 bytes, and an entry. Little-endian, without padding. */
 struct head {
@@ -314,39 +314,39 @@ static struct hr_cache_segment *own_segment(struct hr_cache *cache)
     return cache->own = segment;
 }
 
-/* Whether the disk has room, looked at now and then. */
-static bool disk_has_room(struct hr_cache *cache, uint64_t bytes)
+static bool disk_has_room(const struct hr_cache *cache)
 {
     struct statvfs disk;
 
-    if (cache->disk_checked > 0 && bytes < cache->disk_checked + DISK_STEP)
-        return true;
-    cache->disk_checked = bytes + 1;
     return statvfs(cache->own_folder, &disk) != 0 ||
            disk.f_bavail > disk.f_blocks / DISK_PART;
+}
+
+/* Looks at the disk, or at the other caches in the folder, now and then. */
+static void look_around(struct hr_cache *cache, uint64_t bytes)
+{
+    if (cache->looked_at > 0 && bytes < cache->looked_at + LOOK_BYTES)
+        return;
+    cache->looked_at = bytes + 1;
+    if (cache->bytes_max == 0)
+        cache->disk_full = !disk_has_room(cache);
+    else
+        cache->others = hr__cache_others(cache->folder, cache->own_folder);
 }
 
 /* Whether `need` more bytes fit, after removing other caches; counts them. */
 static bool make_room(struct hr_cache *cache, uint64_t need)
 {
-    uint64_t bytes = atomic_load(&cache->bytes) + need, freed;
+    uint64_t bytes = atomic_load(&cache->bytes) + need;
 
-    if (cache->bytes_max == 0) {
-        if (!disk_has_room(cache, bytes))
+    look_around(cache, bytes);
+    if (cache->disk_full || (cache->bytes_max > 0 && bytes > cache->bytes_max))
+        return false;
+    while (cache->bytes_max > 0 && bytes + cache->others > cache->bytes_max) {
+        if (hr__cache_evict(cache->folder, cache->own_folder) == 0)
             return false;
-    } else {
-        if (!cache->others_known)
-            cache->others = hr__cache_others(cache->folder, cache->own_folder);
-        cache->others_known = true;
-        if (bytes > cache->bytes_max)
-            return false;
-        while (bytes + cache->others > cache->bytes_max) {
-            freed = hr__cache_evict(cache->folder, cache->own_folder);
-            if (freed == 0)
-                return false;
-            atomic_fetch_add(&cache->evicted, 1);
-            cache->others = hr__cache_others(cache->folder, cache->own_folder);
-        }
+        atomic_fetch_add(&cache->evicted, 1);
+        cache->others = hr__cache_others(cache->folder, cache->own_folder);
     }
     atomic_fetch_add(&cache->bytes, need);
     return true;

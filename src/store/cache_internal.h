@@ -45,13 +45,13 @@ struct hr_cache {
     int folder_lock;           /* held in own_folder while it is in use; -1: none */
     struct hr_cache_shard shards[HR_CACHE_SHARDS];
 
-    pthread_mutex_t lock; /* of what follows up to `others` */
+    pthread_mutex_t lock; /* of what follows up to `reason` */
     struct hr_buffer **slabs;
     size_t slab_count, slab_room, slab_bytes, slab_used;
     struct hr_cache_segment *segments, *own;
-    uint64_t others;       /* bytes of other caches in the folder */
-    uint64_t disk_checked; /* `bytes` when the disk's room was last looked at */
-    bool others_known;
+    uint64_t others;    /* bytes of other caches in the folder */
+    uint64_t looked_at; /* 1 + `bytes` when they, or the disk, were last looked at */
+    bool disk_full;
     char reason[192];
 
     atomic_bool full;
