@@ -395,9 +395,7 @@ enum hr_err hr__file_make_folder(const char *path, mode_t mode, struct hr_error 
 
 /* ---- locks ---- */
 
-/* Whether the file that was opened is still the one at `path`: who held the lock before
- * may have removed it. */
-static bool is_at(int fd, const char *path)
+bool hr__file_is_at(int fd, const char *path)
 {
     struct stat opened, there;
 
@@ -416,7 +414,7 @@ enum hr_err hr__file_lock(const char *path, int *ret_lock, struct hr_error *rete
             close(fd);
             return hr__fail(reterr, HR_ERR_STATE, "%s is locked by other work", path);
         }
-        if (is_at(fd, path)) {
+        if (hr__file_is_at(fd, path)) {
             *ret_lock = fd;
             return HR_OK;
         }

@@ -4,6 +4,7 @@
 #ifndef HR_CORE_FILE_H
 #define HR_CORE_FILE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "headrace/base.h"
@@ -48,5 +49,8 @@ hr__file_make_folder(const char *path, mode_t mode, struct hr_error *reterr);
 HR_CHECK enum hr_err
 hr__file_lock(const char *path, int *ret_lock, struct hr_error *reterr);
 void hr__file_unlock(const char *path, int lock);
+/* Whether the file that was opened is still the one at `path`: who held the lock before
+ * may have removed it. */
+bool hr__file_is_at(int fd, const char *path);
 
 #endif

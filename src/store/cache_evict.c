@@ -51,14 +51,6 @@ static char *join(const char *folder, const char *name)
 
 /* ---- locks ---- */
 
-static bool is_at(int fd, const char *path)
-{
-    struct stat opened, there;
-
-    return fstat(fd, &opened) == 0 && stat(path, &there) == 0 &&
-           opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
-}
-
 enum hr_err hr__cache_keep(const char *own_folder, int *ret_lock, struct hr_error *reterr)
 {
     char *path = join(own_folder, "used");
@@ -67,7 +59,7 @@ enum hr_err hr__cache_keep(const char *own_folder, int *ret_lock, struct hr_erro
     if (path == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a cache");
     for (;;) { /* again if another process removed it meanwhile */
-        int fd;
+        int fd, locked;
 
         code = hr__file_make_folder(own_folder, 0777, reterr);
         if (code != HR_OK)
@@ -79,7 +71,9 @@ enum hr_err hr__cache_keep(const char *own_folder, int *ret_lock, struct hr_erro
             code = hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot write %s", path);
             break;
         }
-        if (flock(fd, LOCK_SH) == 0 && is_at(fd, path)) {
+        while ((locked = flock(fd, LOCK_SH)) != 0 && errno == EINTR)
+            ;
+        if (locked != 0 || hr__file_is_at(fd, path)) { /* some file systems have none */
             (void)futimens(fd, NULL);
             *ret_lock = fd;
             break;
