@@ -179,6 +179,29 @@ static struct hr_hash128 key_of(const struct state *s, const struct hr_record_id
     return hr__hash128(&key, sizeof key);
 }
 
+/* A label that waits for its batch must not keep the memory of its image. */
+#define SMALL_BYTES 512
+
+/* Makes the value outlast the block: small ones are copied, others hold it. */
+static enum hr_err
+keep(struct hr_op_ctx *ctx, const struct hr_cache_value *block, struct hr_value *value)
+{
+    void *copy;
+
+    value->shared = true;
+    if (value->kind == HR_VALUE_RAGGED || value->bytes > SMALL_BYTES) {
+        value->owner = hr_buffer_ref(block->owner);
+        return HR_OK;
+    }
+    copy = hr__arena_alloc(&ctx->thread->arena, value->bytes + 1);
+    if (copy == NULL)
+        return HR_ERR_MEMORY;
+    memcpy(copy, value->data, value->bytes);
+    value->data = copy;
+    value->shared = false;
+    return HR_OK;
+}
+
 /* Sets the fields to the values of a block. */
 static enum hr_err take_values(struct hr_op_ctx *ctx, const struct hr_cache_value *block)
 {
@@ -186,6 +209,7 @@ static enum hr_err take_values(struct hr_op_ctx *ctx, const struct hr_cache_valu
     struct hr_value values[HR_SCHEMA_FIELDS_MAX];
     struct hr_wire_single single;
     struct hr_error error = {0};
+    enum hr_err code = HR_OK;
 
     HR_TRY(hr__wire_reader_open(&s->reader, block->data, block->bytes,
                                 &ctx->thread->arena, &single, &error));
@@ -193,13 +217,16 @@ static enum hr_err take_values(struct hr_op_ctx *ctx, const struct hr_cache_valu
         memset(&values[i], 0, sizeof values[i]);
         HR_TRY(hr__wire_single_get(&single, i, &values[i], &error));
     }
+    for (size_t i = 0; code == HR_OK && i < ctx->field_count; i++)
+        code = keep(ctx, block, &values[i]);
     for (size_t i = 0; i < ctx->field_count; i++) {
-        hr__value_clear(ctx->fields[i]);
-        *ctx->fields[i] = values[i];
-        ctx->fields[i]->shared = true;
-        ctx->fields[i]->owner = hr_buffer_ref(block->owner);
+        struct hr_value *to = code == HR_OK ? ctx->fields[i] : &values[i];
+
+        hr__value_clear(to);
+        if (code == HR_OK)
+            *to = values[i];
     }
-    return HR_OK;
+    return code;
 }
 
 static enum hr_cached cache_find(struct hr_op_ctx *ctx)
