@@ -35,6 +35,8 @@ __all__ = [
     "audio_time_mask",
     "audio_time_stretch",
     "audio_trim",
+    "batch_cutmix",
+    "batch_mixup",
     "batch_pad",
     "batch_stack",
     "batch_unbatch",
@@ -1011,6 +1013,90 @@ def audio_trim(
     params: dict[str, Any] = {"top_db": top_db, "frame": frame, "hop": hop, "field": field}
     defaults: dict[str, Any] = {"top_db": 60.0, "frame": 2048, "hop": 512, "field": "audio"}
     return pipeline._then("audio.trim", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("batch.cutmix")
+def batch_cutmix(
+    pipeline: Pipeline,
+    *,
+    alpha: float = 1.0,
+    num_classes: int | None = None,
+    field: str = "image",
+    label: str = "label",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Replace a rectangle of each image of a batch by another's, and mix labels.
+
+    Operator `batch.cutmix`, kind map, version 1; random, dtype, batched.
+
+    Like torchvision's CutMix: one rectangle is drawn per batch, and each image gets
+    that of the image before it in the batch (the last one for the first), so the
+    records must be shuffled. Labels become float32 `[batch, classes]`, mixed by area.
+    Images of any type.
+
+    Args:
+        pipeline: what the operator reads.
+        alpha: both parameters of the beta distribution that the share of a record is
+            drawn from; float, more than 0 and at most 1000000, default 1.
+        num_classes: number of classes; left out where labels are rows of probabilities
+            already; int, 1 to 16777216, optional.
+        field: the field with the images; field, default image.
+        label: the field with class numbers, or with rows of probabilities; field,
+            default label.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"alpha": alpha, "num_classes": num_classes, "field": field, "label": label}
+    defaults: dict[str, Any] = {"alpha": 1.0, "field": "image", "label": "label"}
+    return pipeline._then("batch.cutmix", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("batch.mixup")
+def batch_mixup(
+    pipeline: Pipeline,
+    *,
+    alpha: float = 1.0,
+    num_classes: int | None = None,
+    field: str = "image",
+    label: str = "label",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Blend the images of a batch, and their labels.
+
+    Operator `batch.mixup`, kind map, version 1; random, dtype, batched.
+
+    Like torchvision's MixUp: one share is drawn per batch from a beta distribution, and
+    each image becomes share * image + (1 - share) * the image before it in the batch
+    (the last one for the first), so the records must be shuffled. Labels become float32
+    `[batch, classes]`.
+
+    Args:
+        pipeline: what the operator reads.
+        alpha: both parameters of the beta distribution that the share of a record is
+            drawn from; float, more than 0 and at most 1000000, default 1.
+        num_classes: number of classes; left out where labels are rows of probabilities
+            already; int, 1 to 16777216, optional.
+        field: the field with the images; field, default image.
+        label: the field with class numbers, or with rows of probabilities; field,
+            default label.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"alpha": alpha, "num_classes": num_classes, "field": field, "label": label}
+    defaults: dict[str, Any] = {"alpha": 1.0, "field": "image", "label": "label"}
+    return pipeline._then("batch.mixup", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("batch.pad")
@@ -5240,6 +5326,8 @@ class Methods:
     time_mask = audio_time_mask
     time_stretch = audio_time_stretch
     trim_audio = audio_trim
+    cutmix = batch_cutmix
+    mixup = batch_mixup
     padded_batch = batch_pad
     batch = batch_stack
     unbatch = batch_unbatch

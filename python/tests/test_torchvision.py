@@ -318,6 +318,59 @@ def test_levels_of_floats(ours: Callable[[hr.Pipeline], hr.Pipeline], other: Cal
         assert np.abs(image["image"] - wanted).max() <= 1e-6
 
 
+class Labelled:
+    """Pairs of an image and its own class."""
+
+    def __init__(self, seed: int, count: int) -> None:
+        self.images = np.random.default_rng(seed).integers(0, 256, (count, 19, 23, 3), dtype=np.uint8)
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, at: int) -> Record:
+        return {"image": self.images[at], "label": at}
+
+
+def batches(pipe: hr.Pipeline, seed: int) -> list[Record]:
+    loader = pipe.loader(output="numpy", seed=seed, threads=1)
+    return [{k: np.array(v) for k, v in batch.items()} for batch in loader]
+
+
+def test_mixup(seed: int) -> None:
+    """The labels say which share was drawn; MixUp mixes by it."""
+    data = hr.from_dataset(Labelled(seed, 30)).kind("image", "image").cast("float32").batch(4)
+    shares = set()
+    for before, ours in zip(batches(data, seed), batches(data.mixup(num_classes=30), seed), strict=True):
+        share = float(ours["label"][0, before["label"][0]])
+        method = v2.MixUp(num_classes=30)
+        params = {"lam": share, "labels": torch.from_numpy(before["label"]), "batch_size": len(before["label"])}
+        image = method.transform(torch.from_numpy(before["image"]), params)
+        label = method.transform(params["labels"], params)
+        assert np.abs(ours["image"] - image.numpy()).max() <= 1e-6
+        assert np.abs(ours["label"] - label.numpy()).max() <= 1e-6 and label.dtype == torch.float32
+        shares.add(share)
+    assert len(shares) == 8
+
+
+@pytest.mark.parametrize("order", ["hwc", "chw"])
+def test_cutmix(seed: int, order: Any) -> None:
+    """The rectangle is where the images differ; CutMix copies it and mixes labels by its area."""
+    data = hr.from_dataset(Labelled(seed, 62)).kind("image", "image").layout(order).batch(4)
+    mixed = 0
+    for before, ours in zip(batches(data, seed), batches(data.cutmix(num_classes=62), seed), strict=True):
+        old, new = (b["image"] if order == "chw" else b["image"].transpose(0, 3, 1, 2) for b in (before, ours))
+        down, across = np.nonzero((old != new).any(axis=(0, 1)))
+        box = (across.min(), down.min(), across.max() + 1, down.max() + 1) if len(down) else (0, 0, 0, 0)
+        share = float(1.0 - (box[2] - box[0]) * (box[3] - box[1]) / (19 * 23))
+        method = v2.CutMix(num_classes=62)
+        labels = torch.from_numpy(before["label"])
+        params = {"box": box, "lam_adjusted": share, "labels": labels, "batch_size": len(labels)}
+        assert np.array_equal(new, method.transform(torch.from_numpy(old.copy()), params).numpy())
+        assert np.abs(ours["label"] - method.transform(labels, params).numpy()).max() <= 1e-6
+        mixed += 0 < share < 1
+    assert mixed > 8
+
+
 def test_permute_channels(seed: int) -> None:
     scenes = Scenes(seed)
     drawn = set()

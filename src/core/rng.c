@@ -101,3 +101,40 @@ uint64_t hr__rng_below(struct hr_rng *rng, uint64_t n)
         product = (unsigned __int128)hr__rng_u64(rng) * n;
     return (uint64_t)(product >> 64);
 }
+
+double hr__rng_normal(struct hr_rng *rng)
+{
+    const double pi = 3.14159265358979323846;
+    double far = 1 - hr__rng_double(rng), angle = 2 * pi * hr__rng_double(rng);
+
+    return sqrt(-2 * log(far)) * cos(angle);
+}
+
+/* Marsaglia, Tsang: "A Simple Method for Generating Gamma Variables", 2000. A shape below
+ * 1 is that of shape + 1 times a power of a uniform number. */
+double hr__rng_log_gamma(struct hr_rng *rng, double shape)
+{
+    double less = 0, d, c;
+
+    assert(shape > 0);
+    if (shape < 1) {
+        less = log(1 - hr__rng_double(rng)) / shape;
+        shape += 1;
+    }
+    d = shape - 1.0 / 3;
+    c = 1 / sqrt(9 * d);
+    for (;;) {
+        double x = hr__rng_normal(rng), t = 1 + c * x, v = t * t * t;
+        double u = 1 - hr__rng_double(rng);
+
+        if (v > 0 && log(u) < 0.5 * x * x + d - d * v + d * log(v))
+            return log(d * v) + less;
+    }
+}
+
+double hr__rng_beta(struct hr_rng *rng, double a, double b)
+{
+    double x = hr__rng_log_gamma(rng, a), y = hr__rng_log_gamma(rng, b);
+
+    return 1 / (1 + exp(y - x));
+}

@@ -46,6 +46,16 @@ double hr__rng_double(struct hr_rng *rng);
 /* Uniform in [low, high). low == high gives low and still draws. */
 double hr__rng_uniform(struct hr_rng *rng, double low, double high);
 
+/* Normal with mean 0 and deviation 1 (Box and Muller; the second number is not used). */
+double hr__rng_normal(struct hr_rng *rng);
+
+/* The logarithm of a draw of the gamma distribution with this shape (> 0) and scale 1:
+ * the draw itself may be smaller than any double. */
+double hr__rng_log_gamma(struct hr_rng *rng, double shape);
+
+/* Beta distributed, a and b > 0: in [0, 1]. */
+double hr__rng_beta(struct hr_rng *rng, double a, double b);
+
 /* Uniform integer in [0, n), unbiased (Lemire's multiply with rejection); n >= 1. */
 uint64_t hr__rng_below(struct hr_rng *rng, uint64_t n);
 

@@ -89,3 +89,43 @@ TEST(below_is_even_and_stays_below)
     for (int i = 0; i < 100; i++)
         CHECK(hr__rng_below(&rng, ((uint64_t)1 << 63) + 1) <= (uint64_t)1 << 63);
 }
+
+/* Against the mean and the variance of the distributions. */
+TEST(normal_and_beta_numbers_have_their_moments)
+{
+    static const double shapes[][2] = {
+        {1,     1    },
+        {0.2,   0.2  },
+        {0.001, 0.001},
+        {2.5,   7    },
+        {400,   100  },
+        {0.4,   3    },
+    };
+    struct hr_rng rng;
+    double sum = 0, squares = 0;
+
+    hr__rng_init(&rng, 3, 0, 0);
+    for (int i = 0; i < 20000; i++) {
+        double x = hr__rng_normal(&rng);
+
+        sum += x / 20000;
+        squares += x * x / 20000;
+    }
+    CHECK_NEAR(sum, 0, 0.03);
+    CHECK_NEAR(squares, 1, 0.05);
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+        double a = shapes[k][0], b = shapes[k][1], mean = a / (a + b);
+        double variance = mean * (1 - mean) / (a + b + 1);
+
+        sum = squares = 0;
+        for (int i = 0; i < 20000; i++) {
+            double x = hr__rng_beta(&rng, a, b);
+
+            CHECK(x >= 0 && x <= 1);
+            sum += x / 20000;
+            squares += (x - mean) * (x - mean) / 20000;
+        }
+        CHECK_NEAR(sum, mean, 0.03 * sqrt(variance));
+        CHECK_NEAR(squares, variance, 0.05 * variance);
+    }
+}

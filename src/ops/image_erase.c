@@ -69,15 +69,6 @@ static bool choose(const struct erase *p, struct hr_rng *rng, int32_t width,
     return false;
 }
 
-/* By Box and Muller; one of the two numbers that a draw gives. */
-static float draw_normal(struct hr_rng *rng)
-{
-    const double pi = 3.14159265358979323846;
-    double far = 1 - hr__rng_double(rng), angle = 2 * pi * hr__rng_double(rng);
-
-    return (float)(sqrt(-2 * log(far)) * cos(angle));
-}
-
 static void
 put_noise(const struct hr_pixels *pixels, const struct window *window, struct hr_rng *rng)
 {
@@ -87,7 +78,7 @@ put_noise(const struct hr_pixels *pixels, const struct window *window, struct hr
         for (int32_t x = window->x; x < window->x + window->width; x++) {
             for (int32_t c = 0; c < pixels->channels; c++)
                 fill[c] = pixels->dtype == HR_U8 ? (float)hr__rng_below(rng, 256)
-                                                 : draw_normal(rng);
+                                                 : (float)hr__rng_normal(rng);
             hr__image_fill(pixels, x, y, 1, fill);
         }
     }

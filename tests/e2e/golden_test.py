@@ -47,6 +47,10 @@ cases = {
                             "  - image.auto_augment: {policy: svhn}\n",
     "trivial_augment_wide": fixed + "  - image.trivial_augment_wide: {interpolation: bilinear}\n",
     "sharpness": fixed + "  - image.sharpness: {factor: [0, 3], p: 0.8}\n",
+    "mixup": fixed + "  - tensor.cast: {dtype: float32}\n  - batch.stack: {size: 5}\n  - batch.mixup: {num_classes: 9}\n"
+             "  - batch.unbatch: {}\n",
+    "cutmix": fixed + "  - batch.stack: {size: 5}\n  - batch.cutmix: {num_classes: 9}\n"
+             "  - batch.unbatch: {}\n",
     "erase": fixed + "  - image.erase: {value: [123, 117, 104], p: 0.8}\n  - image.erase: {random: true}\n",
     "zoom_out": "  - image.zoom_out: {fill: [123, 117, 104], p: 0.8}\n" + fixed,
     "grayscale": fixed + "  - image.grayscale: {}\n",
@@ -305,6 +309,8 @@ def case(name, steps):
         begin = head.format(pictures(name.startswith("jpeg")))
         if name.endswith("reduced scale"):
             begin = begin.replace("exact", "fast")
+        if "num_classes" in steps:
+            begin = begin.replace("'}", "', labels: folder}")
         compare(name, graph("golden.yaml", "pipeline:\n" + begin + steps + tail))
 
     add(name, check)
