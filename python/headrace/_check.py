@@ -29,6 +29,34 @@ def path_of(path: object, called: str) -> str | bytes:
     return os.fspath(path)
 
 
+def listed(path: Any, files: Any) -> tuple[Any, Any]:
+    """A list of paths as the folder that all are in, and the paths below it; other paths as they are."""
+    import os
+
+    if files is not None and not isinstance(files, (str, bytes)):
+        files = [os.fsdecode(path_of(file, "files")) for file in files]
+    if isinstance(path, (str, bytes, os.PathLike)) or not isinstance(path, Iterable):
+        return path, files
+    if files is not None:
+        raise ArgumentError("files(): path is a list already; give a folder and files, or a list alone", param="files")
+    texts = [os.fsdecode(path_of(file, "files")) for file in path]
+    if not texts:
+        raise ArgumentError("files(): the list of files is empty", param="path")
+    if len({(text.partition("://")[0] if "://" in text else "", text.startswith("/")) for text in texts}) > 1:
+        raise ArgumentError(
+            "files(): absolute and relative paths, or those of different stores, are mixed", param="path"
+        )
+    scheme, _, _ = texts[0].rpartition("://")
+    parts = [[p for p in text.rpartition("://")[2].split("/") if p not in ("", ".")] for text in texts]
+    first, last = min(parts), max(parts)
+    most = min(len(first), len(last)) - 1  # the name itself stays
+    same = next((i for i in range(most) if first[i] != last[i]), most)
+    root = f"{scheme}://" if scheme else "/" if texts[0].startswith("/") else ""
+    if scheme and same == 0:
+        raise ArgumentError("files(): the files of a list lie in one bucket, volume or server", param="path")
+    return root + "/".join(first[:same]) or ".", ["/".join(p[same:]) for p in parts]
+
+
 def one_of(what: str, value: object, allowed: Iterable[object]) -> None:
     """Raise ArgumentError unless `value` is one of `allowed`."""
     allowed = list(allowed)

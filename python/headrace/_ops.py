@@ -5,10 +5,10 @@ Edit an operator's table in src/ops instead, then run `make docs`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ._check import checked_op
+from ._check import checked_op, listed
 from ._types import DType, PathLike
 
 if TYPE_CHECKING:
@@ -3833,8 +3833,9 @@ def source_csv(
 
 @checked_op("source.files")
 def source_files(
-    path: PathLike,
+    path: PathLike | Iterable[PathLike],
     *,
+    files: str | Sequence[str] | None = None,
     labels: str | PathLike = "none",
     path_column: str | PathLike = "path",
     label_column: str | PathLike = "label",
@@ -3857,18 +3858,21 @@ def source_files(
     Files follow the bytes of their paths below `path`, so record numbers agree on every
     machine. `labels: folder` numbers the folders directly below `path` in order of
     name, as torchvision's ImageFolder does. Names that begin with a dot are ignored.
-    The fields `label` and `path` exist only when asked for.  A labels file is CSV (RFC
-    4180) or JSON lines (one object a line), and decides which files there are and their
-    order. The first line of a CSV file names the columns; without such a line the
-    columns are path and label. The type of a column follows from all of its cells:
-    whole numbers are int64, other numbers float64, true and false (of JSON) bool.
-    Labels that are texts are classes, numbered in the order of their names; any other
-    text is a byte string. A cell without a value, a file without a line and a line
-    without a file are errors.
+    The fields `label` and `path` exist only when asked for.  `files` lists the files
+    instead, in any order, also more than once; they are opened when they are read, so
+    that a missing one is a bad record.  A labels file is CSV (RFC 4180) or JSON lines
+    (one object a line), and decides which files there are and their order. The first
+    line of a CSV file names the columns; without such a line the columns are path and
+    label. The type of a column follows from all of its cells: whole numbers are int64,
+    other numbers float64, true and false (of JSON) bool. Labels that are texts are
+    classes, numbered in the order of their names; any other text is a byte string. A
+    cell without a value, a file without a line and a line without a file are errors.
 
     Args:
         path: a folder, its URI, or a pattern such as "photos/?x/*.jpg" (two stars: any
             number of folders); path, required.
+        files: the files, by paths relative to path, in this order; default: all in the
+            folder; list of strings, 1 to 16777216 items, optional.
         labels: none; folder (the rank of the first folder below path); or the path of a
             CSV or JSONL file that lists the files; string, default none.
         path_column: the column of the labels file that holds paths, relative to path;
@@ -3903,7 +3907,8 @@ def source_files(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"path": path, "labels": labels, "path_column": path_column, "label_column": label_column, "columns": columns, "classes": classes, "skip": skip, "suffixes": suffixes, "recursive": recursive, "paths": paths, "index": index, "field": field, "label": label, "path_field": path_field}
+    path, files = listed(path, files)
+    params: dict[str, Any] = {"path": path, "files": files, "labels": labels, "path_column": path_column, "label_column": label_column, "columns": columns, "classes": classes, "skip": skip, "suffixes": suffixes, "recursive": recursive, "paths": paths, "index": index, "field": field, "label": label, "path_field": path_field}
     defaults: dict[str, Any] = {"labels": "none", "path_column": "path", "label_column": "label", "columns": ("*",), "skip": "none", "suffixes": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm"), "recursive": True, "paths": False, "field": "data", "label": "label", "path_field": "path"}
     return Pipeline._source("source.files", params, defaults, name=name)
 

@@ -7,6 +7,7 @@
  * (ops/label_table.h). The source's identity is a hash of names, labels and columns, not
  * of contents: a file that changes under the same name goes unnoticed.
  */
+#include "ops/file_list.h"
 #include "ops/label_table.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ struct files {
     const char *labels;
     const char *path_column, *label_column;
     struct hr_names columns;
-    const struct hr_doc *classes; /* a list of texts, or NULL */
+    const struct hr_doc *files, *classes; /* lists of texts, or NULL */
     int skip;
     struct hr_names suffixes;
     bool recursive, paths;
@@ -39,6 +40,11 @@ static const struct hr_param files_params[] = {
               .help = "a folder, its URI, or a pattern such as \"photos/?x/*.jpg\" (two "
                       "stars: any number of folders)",
               .not_identity = true),
+    HR_P_TEXTS(struct files, files, .items_min = 1, .items_max = 1 << 24,
+               .help =
+                   "the files, by paths relative to path, in this order; default: all "
+                   "in the folder",
+               .not_identity = true),
     HR_P_STRING(struct files, labels, .fallback = "none",
                 .help = "none; folder (the rank of the first folder below path); or the "
                         "path of a CSV or JSONL file that lists the files"),
@@ -145,6 +151,10 @@ static enum hr_err check_words(const struct files *p, struct hr_error *error)
                         "did you mean \"%s\"?",
                         p->labels, near);
     }
+    if (is_table(p) && p->files != NULL)
+        return hr__fail(error, HR_ERR_ARGUMENT,
+                        "files are given, and %s lists them, too: leave out one of both",
+                        p->labels);
     if (!has_label(p) && p->classes != NULL)
         return hr__fail(
             error, HR_ERR_ARGUMENT,
@@ -272,10 +282,24 @@ static char *make_note(const struct state *state)
     return hr__str_take(&text);
 }
 
+/* Gives the index a table of the files that are listed. */
+static enum hr_err use_list(const struct files *p, struct hr_table *table,
+                            struct hr_index_options *options, struct hr_error *error)
+{
+    if (p->files == NULL)
+        return HR_OK;
+    options->table = table;
+    options->listed = true;
+    options->path_column = HR_FILE_LIST_PATH;
+    options->label_column = options->folder_labels ? HR_FILE_LIST_LABEL : -1;
+    return hr__file_list_table(p->files, options->folder_labels, table, error);
+}
+
 static enum hr_err files_open(const struct hr_open *open, void **ret_state)
 {
     const struct files *p = open->params;
     struct state *state = *ret_state;
+    struct hr_table list = {0};
     const char *suffixes[HR_LIST_MAX];
     char dotted[HR_LIST_MAX][64];
     struct hr_index_options options = {
@@ -296,6 +320,10 @@ static enum hr_err files_open(const struct hr_open *open, void **ret_state)
 
     for (int i = 0; i < p->suffixes.count; i++)
         suffixes[i] = with_dot(p->suffixes.values[i], dotted[i], sizeof dotted[i]);
+    if (use_list(p, &list, &options, open->error) != HR_OK) {
+        hr__table_finish(&list);
+        return open->error->code;
+    }
     HR_TRY(hr__index_open(&options, &state->index, open->error));
     state->classes.names = hr__index_classes(state->index)->names;
     state->classes.count = hr__index_classes(state->index)->count;
@@ -464,6 +492,8 @@ const struct hr_op hr_op_source_files = {
         "every machine. `labels: folder` numbers the folders directly below `path` in "
         "order of name, as torchvision's ImageFolder does. Names that begin with a dot "
         "are ignored. The fields `label` and `path` exist only when asked for.\n\n"
+        "`files` lists the files instead, in any order, also more than once; they are "
+        "opened when they are read, so that a missing one is a bad record.\n\n"
         "A labels file is CSV (RFC 4180) or JSON lines (one object a line), and decides "
         "which files there are and their order. The first line of a CSV file names the "
         "columns; without such a line the columns are path and label. The type of a "

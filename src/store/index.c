@@ -393,7 +393,7 @@ open_list(struct hr_index *index, const struct hr_index_options *options, bool r
     struct hr_class_set set = {0};
     enum hr_err err;
 
-    if (options->folder_labels)
+    if (options->folder_labels && !options->listed)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "labels come from %s or from folders, not from both",
                         list->table.path);
@@ -401,7 +401,8 @@ open_list(struct hr_index *index, const struct hr_index_options *options, bool r
         HR_TRY(check_root(options->root, reterr));
     HR_TRY(make_prefix(index, options->root, reterr));
     HR_TRY(hr__index_list_check(list, reterr));
-    HR_TRY(hr__index_list_match(list, options, &index->stats, reterr));
+    if (!options->listed)
+        HR_TRY(hr__index_list_match(list, options, &index->stats, reterr));
     if (list->table.rows == 0)
         return hr__fail(reterr, HR_ERR_NOT_FOUND, "no files in %s", list->table.path);
     err = finish_list(index, options, &set, reterr);

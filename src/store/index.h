@@ -37,9 +37,12 @@ struct hr_index_options {
     size_t class_count;
     /* Or NULL. A table (store/table.h) whose used column `path_column` lists the files,
      * which keep its order; paths are relative to root unless they begin with '/'.
-     * Excludes folder_labels and patterns. The index takes it over, also on failure. */
+     * Excludes patterns. The index takes it over, also on failure. */
     struct hr_table *table;
     int path_column, label_column; /* label_column -1: no labels */
+    /* The table is the caller's word: its files are not looked up, and others below root
+     * are not missed. */
+    bool listed;
     /* Files below root without a line, and lines without a file: skipped, or
      * HR_ERR_NOT_FOUND, which names the first. */
     bool skip_unlisted, skip_missing;
