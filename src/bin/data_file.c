@@ -46,6 +46,9 @@ const char *data_file_source(const char *path)
     };
     size_t length = unpacked_length(path);
 
+    if (strstr(path, ".tfrecord-") != NULL &&
+        strchr(strstr(path, ".tfrecord-"), '/') == NULL)
+        return "source.tfrecord"; /* train.tfrecord-00000-of-00008 */
     for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
         if (ends_in(path, length, endings[i][0]))
             return endings[i][1];

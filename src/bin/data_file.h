@@ -7,7 +7,8 @@
 #include "headrace/graph.h"
 
 /* The op that reads such a file (.records, .tar, .tfrecord, .txt, .jsonl, .csv, .arrow,
- * .parquet, .npy, .npz or .mdb, some of them followed by .gz, .zst or .zlib), or NULL. */
+ * .parquet, .npy, .npz or .mdb, some of them followed by .gz, .zst or .zlib; or
+ * .tfrecord-00000-of-00008), or NULL. */
 const char *data_file_source(const char *path);
 
 /* A frozen graph of that op alone. Returns a cli_exit code; prints the reason on failure.

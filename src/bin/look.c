@@ -51,7 +51,6 @@ static const struct {
     {"opus",     LOOK_SOUND   },
     {"mp3",      LOOK_SOUND   },
     {"jsonl",    LOOK_JSONL   },
-    {"ndjson",   LOOK_JSONL   },
     {"csv",      LOOK_CSV     },
     {"json",     LOOK_JSON    },
     {"txt",      LOOK_TEXT    },
@@ -78,10 +77,16 @@ static bool is_about(const char *name)
     return false;
 }
 
-/* MNIST's names: "train-images-idx3-ubyte". */
+/* MNIST's names: "train-images-idx3-ubyte", or with a dot before idx3. */
 static bool is_idx(const char *name, size_t bytes)
 {
-    return memmem(name, bytes, "-idx", 4) != NULL;
+    static const char form[] = "idx0-ubyte";
+    size_t length = sizeof(form) - 1;
+    const char *at = name + bytes - length;
+
+    return bytes > length && (at[-1] == '-' || at[-1] == '.') &&
+           memcmp(at, form, 3) == 0 && isdigit((unsigned char)at[3]) &&
+           memcmp(at + 4, form + 4, length - 4) == 0;
 }
 
 /* Writes the ending in small letters; "" if there is none. */
@@ -92,6 +97,8 @@ static enum look_kind kind_of(const char *name, char *ending, size_t room)
     ending[0] = '\0';
     if (is_idx(name, bytes))
         return LOOK_IDX;
+    if (strstr(name, LOOK_NUMBERED_TFRECORD) != NULL)
+        return LOOK_TFRECORD;
     while (from > 0 && name[from - 1] != '.')
         from--;
     if (from > 1)

@@ -11,6 +11,9 @@
 #define LOOK_PATH_MAX 1024 /* bytes of a path below the folder */
 #define LOOK_ENDINGS_MAX 8
 
+/* In names of TFRecord files that end in a number: "train.tfrecord-00000-of-00008". */
+#define LOOK_NUMBERED_TFRECORD ".tfrecord-"
+
 /* In order of preference where a folder holds equally many of two kinds. */
 enum look_kind {
     LOOK_RECORDS,

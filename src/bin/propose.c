@@ -193,37 +193,35 @@ static int propose_coco(struct site *site)
     return CLI_OK;
 }
 
-/* Of an IDX file of items, the name of the file of labels: "...-labels-idx1-ubyte". */
-static bool idx_labels(const char *items, char *to, size_t room)
+/* Replaces a part of a name; false if it is not in it. */
+static bool
+replace(const char *name, const char *part, const char *by, char *to, size_t room)
 {
-    const char *at = strstr(items, "images-idx3");
+    const char *at = strstr(name, part);
 
     if (at == NULL)
         return false;
-    snprintf(to, room, "%.*slabels-idx1%s", (int)(at - items), items,
-             at + strlen("images-idx3"));
+    snprintf(to, room, "%.*s%s%s", (int)(at - name), name, by, at + strlen(part));
     return true;
 }
 
-/* The training set if its names are MNIST's, else the first items that have labels. */
+/* Of an IDX file of images, the name of the file of labels. */
+static bool idx_labels(const char *items, char *to, size_t room)
+{
+    return replace(items, "images-idx3", "labels-idx1", to, room) ||
+           replace(items, "images.idx3", "labels.idx1", to, room);
+}
+
+/* The first items in order of name, and of MNIST's the training set. */
 static int propose_idx(struct site *site)
 {
     struct proposal *p = &site->proposal;
-    const char *first = site->look.kinds[LOOK_IDX].first, *slash = strrchr(first, '/');
     char items[LOOK_PATH_MAX], labels[LOOK_PATH_MAX];
-    int below = slash != NULL ? (int)(slash - first) + 1 : 0;
-    static const char *const names[] = {"train-images-idx3-ubyte",
-                                        "train-images-idx3-ubyte.gz"};
 
-    snprintf(items, sizeof(items), "%s", first);
-    for (size_t i = 0; i < 2; i++) {
-        char name[LOOK_PATH_MAX];
-
-        if ((size_t)snprintf(name, sizeof(name), "%.*s%s", below, first, names[i]) <
-                sizeof(name) &&
-            exists(site->folder, name))
-            memcpy(items, name, sizeof(items));
-    }
+    if (!replace(site->look.kinds[LOOK_IDX].first, "t10k-", "train-", items,
+                 sizeof(items)) ||
+        !exists(site->folder, items))
+        snprintf(items, sizeof(items), "%s", site->look.kinds[LOOK_IDX].first);
     p->source = "source.idx";
     p->image = strstr(items, "idx3") != NULL;
     add_param(p, "data", "the IDX file of the items, plain or gzipped", site->folder,
@@ -384,6 +382,10 @@ static int propose_records(struct site *site, enum look_kind kind)
                          slash != NULL ? files->first : ".");
     if (slash != NULL)
         snprintf(below, sizeof(below), "%.*s", (int)(slash - files->first), files->first);
+    if (strstr(files->first, LOOK_NUMBERED_TFRECORD) != NULL) /* no ending: a pattern */
+        snprintf(below, sizeof(below), "%.*s*%s*",
+                 slash != NULL ? (int)(slash - files->first) + 1 : 0, files->first,
+                 LOOK_NUMBERED_TFRECORD);
     if (!look_join(first, sizeof(first), site->folder, files->first))
         return cli_usage("the path '%.60s...' is too long", site->folder);
     p->source = kinds[kind].op;

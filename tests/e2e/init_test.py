@@ -149,6 +149,13 @@ def files_of_records_are_read_as_such():
         # photos are found by their bytes, in a folder and in a file
         proposed(temp / f"packed-{kind}", 40, op, "image.decode")
         proposed(files[0], 40, op, "image.decode")
+    numbered = temp / "numbered"
+    numbered.mkdir()
+    shard = next((temp / "packed-tfrecord").glob("*.tfrecord"))
+    for i in range(2):
+        (numbered / f"train.tfrecord-0000{i}-of-00002").write_bytes(shard.read_bytes())
+    proposed(numbered, 80, f'default: "{numbered}/*.tfrecord-*"', "image.decode")
+    proposed(numbered / "train.tfrecord-00001-of-00002", 40, "source.tfrecord")
 
 
 @test
@@ -186,6 +193,13 @@ def arrays_are_read_as_such():
             out.write(struct.pack(">IIII", 0x803, count, 4, 4) + bytes(16 * count))
         (digits / f"{name}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(struct.pack(">II", 0x801, count) + bytes(count)))
     proposed(digits, 6, "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", "with labels", "tensor.layout")
+    dotted = temp / "dotted"
+    dotted.mkdir()
+    for name, old in (("images.idx3", "images-idx3"), ("labels.idx1", "labels-idx1")):
+        (dotted / f"train-{name}-ubyte").write_bytes(gzip.decompress((digits / f"train-{old}-ubyte.gz").read_bytes()))
+    proposed(dotted, 6, "train-images.idx3-ubyte", "train-labels.idx1-ubyte", "with labels")
+    fill(temp / "named like", ["a-idx1.jpg", "b-idx2.jpg"])
+    proposed(temp / "named like", 2, "2 photos")
 
 
 @test
