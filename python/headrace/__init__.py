@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         csv,
         files,
         from_yaml,
+        hdf5,
         idx,
         jsonl,
         lines,
@@ -101,8 +102,8 @@ _NAMES = {
     "mixing": "mix",
     "optimizing": "Optimization optimize",
     "pipeline": "Pipeline",
-    "sources": "arrow coco concat csv files from_yaml idx jsonl lines list lmdb load npy parquet range records tar "
-    "tfrecord voc zip",
+    "sources": "arrow coco concat csv files from_yaml hdf5 idx jsonl lines list lmdb load npy parquet range records "
+    "tar tfrecord voc zip",
     "splits": "split",
     "states": "merge_states",
     "tokenizer": "Tokenizer",
@@ -173,6 +174,7 @@ __all__ = [
     "from_generator",
     "from_iterable",
     "from_yaml",
+    "hdf5",
     "idx",
     "jsonl",
     "lines",

@@ -103,6 +103,7 @@ __all__ = [
     "source_coco",
     "source_csv",
     "source_files",
+    "source_hdf5",
     "source_idx",
     "source_jsonl",
     "source_lines",
@@ -3911,6 +3912,60 @@ def source_files(
     params: dict[str, Any] = {"path": path, "files": files, "labels": labels, "path_column": path_column, "label_column": label_column, "columns": columns, "classes": classes, "skip": skip, "suffixes": suffixes, "recursive": recursive, "paths": paths, "index": index, "field": field, "label": label, "path_field": path_field}
     defaults: dict[str, Any] = {"labels": "none", "path_column": "path", "label_column": "label", "columns": ("*",), "skip": "none", "suffixes": ("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "pnm"), "recursive": True, "paths": False, "field": "data", "label": "label", "path_field": "path"}
     return Pipeline._source("source.files", params, defaults, name=name)
+
+
+@checked_op("source.hdf5")
+def source_hdf5(
+    path: PathLike,
+    *,
+    fields: Mapping[str, str] | None = None,
+    unpacked_max: int | str = "256MiB",
+    unpack_cache: int | str = "64MiB",
+    name: str | None = None,
+) -> Pipeline:
+    """The items of datasets of HDF5 files.
+
+    Operator `source.hdf5`, kind source, version 1; pure.
+
+    The items along the first dimension become records: datasets of shape [1000, 28, 28]
+    and [1000] have 1000 records with fields of shape [28, 28] and []. The datasets that
+    are chosen must have equally many items. Bool, integers and floats of up to 64 bits,
+    little-endian and big-endian (uint32 and uint64 become int64, and an item with a
+    larger number is a bad record); texts of fixed size, and texts and bytes of any
+    length. Several files must have items of one type and shape. No library is needed:
+    files that HDF5's library writes by default are read, with data compact, contiguous
+    or in chunks, and chunks filtered by shuffle, gzip, LZF and Fletcher's checksum.
+    What is not read (compound types, other filters, virtual datasets, groups of more
+    than 8 members of files written with libver="latest") is refused by name, with what
+    to do.  Contiguous items and those of plain chunks are read where they lie, in any
+    order, so shuffle, split, shard and resume work as for files. A filtered chunk is
+    unpacked as a whole, once for all threads while it is in the cache: in order each is
+    unpacked once, shuffled as often as `unpack_cache` forces it. A damaged chunk costs
+    the records in it. HDF5 has no checksums by default: damage to plain items cannot be
+    seen. The identity of the source is the names and shapes, the places of the chunks,
+    and the first, middle and last 64 KiB of the files.
+
+    Args:
+        path: a file; or several: "part-{000..099}.h5", a pattern such as "part-*.hdf5",
+            or a folder of .h5 files, or of .hdf5 files; path, required.
+        fields: field: the path of its dataset, as in {image: train/images, label:
+            train/labels}; default: every dataset that can be read, named by its path
+            with _ for /; map, optional.
+        unpacked_max: datasets whose chunks unpack to more are refused, and items of any
+            length that have more are bad; bytes, 1 to 4294967296, in bytes, default
+            256MiB.
+        unpack_cache: unpacked chunks that are kept in memory: a shuffled epoch is fast
+            where all of them fit; bytes, 0 to 1099511627776, in bytes, default 64MiB.
+        name: what the node is called in messages and files; the operator's name by default.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"path": path, "fields": fields, "unpacked_max": unpacked_max, "unpack_cache": unpack_cache}
+    defaults: dict[str, Any] = {"unpacked_max": "256MiB", "unpack_cache": "64MiB"}
+    return Pipeline._source("source.hdf5", params, defaults, name=name)
 
 
 @checked_op("source.idx")

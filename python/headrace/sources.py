@@ -17,6 +17,7 @@ from ._ops import (
     source_coco,
     source_csv,
     source_files,
+    source_hdf5,
     source_idx,
     source_jsonl,
     source_lines,
@@ -41,6 +42,7 @@ coco = source_coco
 concat = flow_concat
 csv = source_csv
 files = source_files
+hdf5 = source_hdf5
 idx = source_idx
 jsonl = source_jsonl
 lines = source_lines

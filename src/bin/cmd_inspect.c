@@ -391,7 +391,8 @@ const struct cli_command cmd_inspect = {
         "a "
         "graph as headrace init does. Of a file of records "
         "(.records, .tar, .tfrecord, .txt, .jsonl, .csv, also compressed: .gz, .zst; "
-        ".arrow, .parquet, .npy, .npz) it reads all, and lists what is damaged and at "
+        ".arrow, .parquet, .npy, .npz, .h5, .hdf5) it reads all, and lists what is "
+        "damaged and at "
         "which byte.",
     CLI_OPTIONS(inspect_table, struct inspect_options),
     CLI_EXAMPLES(inspect_examples),

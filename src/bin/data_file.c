@@ -43,6 +43,8 @@ const char *data_file_source(const char *path)
         {".npy",      "source.npy"     },
         {".npz",      "source.npy"     },
         {".mdb",      "source.lmdb"    },
+        {".h5",       "source.hdf5"    },
+        {".hdf5",     "source.hdf5"    },
     };
     size_t length = unpacked_length(path);
 

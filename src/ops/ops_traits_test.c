@@ -22,7 +22,7 @@
 
 static char files[512], sounds[512], list[512], idx[512], examples[512], records[512],
     tar[512], tfrecord[512], ranks[512], table[512], jsonl[512], pieces[512], arrow[512],
-    parquet[512], lmdb[512], coco[512], voc[512];
+    parquet[512], lmdb[512], hdf5[512], coco[512], voc[512];
 static const struct {
     const char *name, *path;
 } inputs[] = {
@@ -37,6 +37,7 @@ static const struct {
     {"${arrow}",    arrow   },
     {"${parquet}",  parquet },
     {"${lmdb}",     lmdb    },
+    {"${hdf5}",     hdf5    },
     {"${ranks}",    ranks   },
     {"${table}",    table   },
     {"${jsonl}",    jsonl   },
@@ -180,6 +181,7 @@ static void make_inputs(void)
     snprintf(arrow, sizeof arrow, "%s/fuzz/corpus/arrow/plain", check_source_dir());
     snprintf(parquet, sizeof parquet, "%s/fuzz/corpus/parquet/plain", check_source_dir());
     snprintf(lmdb, sizeof lmdb, "%s/fuzz/corpus/lmdb/plain", check_source_dir());
+    snprintf(hdf5, sizeof hdf5, "%s/fuzz/corpus/hdf5/chunked", check_source_dir());
     snprintf(records, sizeof records, "%s/fuzz/corpus/records/texts", check_source_dir());
 }
 

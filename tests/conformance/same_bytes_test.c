@@ -831,6 +831,29 @@ TEST(entries_of_lmdb_files_have_one_digest)
     outcome_free(o);
 }
 
+TEST(datasets_of_hdf5_files_have_one_digest)
+{
+    static const char *const names[] = {"chunked", "chunked_new", "texts", "plain"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[600];
+        struct outcome_job job;
+        struct outcome *o;
+
+        snprintf(path, sizeof path, "%s/fuzz/corpus/hdf5/%s", check_source_dir(),
+                 names[i]);
+        job = job_text("headrace: 1\nparams:\n  data: {type: path}\npipeline:\n"
+                       "  - source.hdf5: {path: \"${data}\", unpack_cache: 1000}\n"
+                       "  - order.shuffle: {}\n"
+                       "  - batch.stack: {size: 7, ragged: true}\n",
+                       path);
+        job.options.epochs = 2;
+        o = check_one_digest(job);
+        CHECK_EQ_INT(o->records, 2 * 20);
+        outcome_free(o);
+    }
+}
+
 TEST(arrays_of_numpy_have_one_digest)
 {
     struct outcome_job job =

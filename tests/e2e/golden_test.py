@@ -161,6 +161,8 @@ for name in ("gzip", "lz4"):
 rows["parquet where"] = ("snappy.parquet", (source / "fuzz/corpus/parquet/snappy").read_bytes(),
                          "source.parquet: {path: snappy.parquet, where: \"id >= 9 and text != '11'\"}")
 rows["lmdb"] = ("data.mdb", (source / "fuzz/corpus/lmdb/plain").read_bytes(), "source.lmdb: {path: data.mdb}")
+for name in ("plain", "chunked", "chunked_new", "texts"):
+    rows[f"hdf5 {name}"] = (f"{name}.h5", (source / "fuzz/corpus/hdf5" / name).read_bytes(), f"source.hdf5: {{path: {name}.h5}}")
 update = os.environ.get("HEADRACE_GOLDEN_UPDATE")
 want = json.loads(golden.read_text()) if golden.exists() else {}
 got = {}

@@ -1,0 +1,145 @@
+/*
+ * ops/chunk_cache.c - see chunk_cache.h. A search looks at all entries: there are few,
+ * and unpacking a chunk takes a thousand times as long.
+ */
+#include "ops/chunk_cache.h"
+
+#include <pthread.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+
+#define ENTRIES 256
+
+struct entry {
+    const void *owner; /* or NULL: free */
+    uint64_t number, used;
+    struct hr_buffer *buffer; /* NULL: a thread makes it */
+};
+
+struct hr_chunk_cache {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct entry entries[ENTRIES];
+    uint64_t bytes, bytes_max, clock;
+};
+
+enum hr_err hr__chunk_cache_create(uint64_t bytes_max, struct hr_chunk_cache **ret_cache,
+                                   struct hr_error *reterr)
+{
+    struct hr_chunk_cache *cache = hr__calloc(1, sizeof *cache);
+
+    if (cache == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    pthread_mutex_init(&cache->lock, NULL);
+    pthread_cond_init(&cache->changed, NULL);
+    cache->bytes_max = bytes_max;
+    *ret_cache = cache;
+    return HR_OK;
+}
+
+void hr__chunk_cache_destroy(struct hr_chunk_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    for (int i = 0; i < ENTRIES; i++)
+        hr_buffer_unref(cache->entries[i].buffer);
+    pthread_mutex_destroy(&cache->lock);
+    pthread_cond_destroy(&cache->changed);
+    hr__free(cache);
+}
+
+/* ---- lock held ---- */
+
+static struct entry *
+find(struct hr_chunk_cache *cache, const void *owner, uint64_t number)
+{
+    for (int i = 0; i < ENTRIES; i++)
+        if (cache->entries[i].owner == owner && cache->entries[i].number == number)
+            return &cache->entries[i];
+    return NULL;
+}
+
+static void drop(struct hr_chunk_cache *cache, struct entry *entry)
+{
+    cache->bytes -= hr_buffer_bytes(entry->buffer);
+    hr_buffer_unref(entry->buffer);
+    *entry = (struct entry){0};
+}
+
+/* The entry that has a chunk and was used longest ago; NULL: none has. */
+static struct entry *oldest(struct hr_chunk_cache *cache)
+{
+    struct entry *best = NULL;
+
+    for (int i = 0; i < ENTRIES; i++) {
+        struct entry *entry = &cache->entries[i];
+
+        if (entry->buffer != NULL && (best == NULL || entry->used < best->used))
+            best = entry;
+    }
+    return best;
+}
+
+/* A free entry, for this chunk; NULL: as many threads as entries make one. */
+static struct entry *
+claim(struct hr_chunk_cache *cache, const void *owner, uint64_t number)
+{
+    struct entry *entry = find(cache, NULL, 0);
+
+    if (entry == NULL) {
+        entry = oldest(cache);
+        if (entry == NULL)
+            return NULL;
+        drop(cache, entry);
+    }
+    *entry = (struct entry){.owner = owner, .number = number};
+    return entry;
+}
+
+/* The entry's chunk was made, or not (NULL). */
+static void
+settle(struct hr_chunk_cache *cache, struct entry *entry, struct hr_buffer *buffer)
+{
+    struct entry *old;
+
+    if (buffer == NULL) {
+        *entry = (struct entry){0};
+    } else {
+        entry->buffer = hr_buffer_ref(buffer);
+        entry->used = ++cache->clock;
+        cache->bytes += hr_buffer_bytes(buffer);
+    }
+    while (cache->bytes > cache->bytes_max && (old = oldest(cache)) != NULL)
+        drop(cache, old);
+    pthread_cond_broadcast(&cache->changed);
+}
+
+enum hr_err
+hr__chunk_cache_get(struct hr_chunk_cache *cache, const void *owner, uint64_t number,
+                    hr_chunk_make_fn *make, void *user, struct hr_buffer **ret_buffer)
+{
+    struct hr_buffer *buffer = NULL;
+    struct entry *entry;
+    enum hr_err code;
+
+    pthread_mutex_lock(&cache->lock);
+    while ((entry = find(cache, owner, number)) != NULL && entry->buffer == NULL)
+        pthread_cond_wait(&cache->changed, &cache->lock);
+    if (entry != NULL) {
+        entry->used = ++cache->clock;
+        *ret_buffer = hr_buffer_ref(entry->buffer);
+        pthread_mutex_unlock(&cache->lock);
+        return HR_OK;
+    }
+    entry = claim(cache, owner, number);
+    pthread_mutex_unlock(&cache->lock);
+    code = make(user, &buffer);
+    pthread_mutex_lock(&cache->lock);
+    if (entry != NULL)
+        settle(cache, entry, code == HR_OK ? buffer : NULL);
+    pthread_mutex_unlock(&cache->lock);
+    if (code == HR_OK)
+        *ret_buffer = buffer;
+    return code;
+}

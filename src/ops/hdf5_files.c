@@ -1,0 +1,548 @@
+/*
+ * ops/hdf5_files.c - see hdf5_files.h.
+ */
+#include "ops/hdf5_files.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bisect.h"
+#include "core/error.h"
+#include "core/str.h"
+#include "store/shards.h"
+
+#define SAMPLE_BYTES ((uint64_t)64 << 10)
+
+/* ---- types ---- */
+
+static enum hr_dtype dtype_of(const struct hr_hdf5_type *type)
+{
+    static const enum hr_dtype integers[2][9] = {
+        {[1] = HR_U8, [2] = HR_U16, [4] = HR_I64, [8] = HR_I64},
+        {[1] = HR_I8, [2] = HR_I16, [4] = HR_I32, [8] = HR_I64},
+    };
+
+    if (type->class == HR_HDF5_BOOL)
+        return HR_BOOL;
+    if (type->class == HR_HDF5_INTEGER)
+        return integers[type->is_signed][type->bytes];
+    if (type->is_brain)
+        return HR_BF16;
+    return type->bytes == 2 ? HR_F16 : type->bytes == 4 ? HR_F32 : HR_F64;
+}
+
+static bool is_number(const struct hr_hdf5_type *type)
+{
+    return type->class != HR_HDF5_TEXT && type->class != HR_HDF5_BYTES;
+}
+
+static enum hr_err
+set_item(struct hr_hdf5_item *item, const struct hr_hdf5_dataset *dataset,
+         const char *uri, struct hr_error *error)
+{
+    const struct hr_hdf5_type *type = &dataset->type;
+    bool chunked = dataset->layout == HR_HDF5_CHUNKED;
+
+    if (!is_number(type) && dataset->ndim > 1)
+        return hr__fail(error, HR_ERR_UNSUPPORTED,
+                        "%s: dataset \"%.80s\": its items are several texts: leave it "
+                        "out with fields",
+                        uri, dataset->path);
+    *item = (struct hr_hdf5_item){
+        .dataset = dataset,
+        .bytes = type->bytes,
+        .slab = type->bytes,
+        .cells = 1,
+        .npy = {.dtype = is_number(type) ? dtype_of(type) : HR_U8,
+                .element_bytes = (uint8_t)(is_number(type) ? type->bytes : 1),
+                .big_endian = type->big_endian && type->bytes > 1,
+                .is_widened = type->class == HR_HDF5_INTEGER && !type->is_signed &&
+                              type->bytes >= 4,
+                .ndim = dataset->ndim},
+    };
+    memcpy(item->npy.dims, dataset->dims, sizeof dataset->dims);
+    for (int i = 1; i < dataset->ndim; i++) {
+        if (__builtin_mul_overflow(item->bytes, (size_t)dataset->dims[i], &item->bytes) ||
+            item->bytes > (size_t)INT64_MAX / 2)
+            return hr__fail(error, HR_ERR_LIMIT,
+                            "%s: dataset \"%.80s\": its items are larger than memory",
+                            uri, dataset->path);
+        item->slab *= chunked ? (size_t)dataset->chunk_dims[i] : 1;
+        item->cells *= chunked ? (uint64_t)dataset->grid[i] : 1;
+    }
+    return HR_OK;
+}
+
+/* ---- choosing datasets ---- */
+
+static const struct hr_hdf5_dataset *find(const struct hr_hdf5 *hdf5, const char *path)
+{
+    for (size_t i = 0; i < hdf5->count; i++)
+        if (strcmp(hdf5->datasets[i].path, path) == 0)
+            return &hdf5->datasets[i];
+    return NULL;
+}
+
+static enum hr_err
+unknown(const struct hr_hdf5_source *file, const char *path, struct hr_error *error)
+{
+    const struct hr_hdf5 *hdf5 = &file->hdf5;
+    const char **names = hr__calloc(hdf5->count + 1, sizeof *names);
+    const char *near = NULL;
+    struct hr_str all;
+
+    hr__str_init(&all);
+    for (size_t i = 0; names != NULL && i < hdf5->count; i++) {
+        names[i] = hdf5->datasets[i].path;
+        hr__str_addf(&all, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    if (names != NULL)
+        near = hr__nearest(path, names, hdf5->count);
+    memcpy(error->param, "fields", sizeof "fields");
+    hr__fail(error, HR_ERR_ARGUMENT,
+             "%s: no dataset is called \"%.80s\"%s%s%s; the datasets are %.400s",
+             file->uri, path, near != NULL ? "; did you mean \"" : "",
+             near != NULL ? near : "", near != NULL ? "\"?" : "",
+             hdf5->count > 0 ? hr__str_text(&all) : "none");
+    hr__str_finish(&all);
+    hr__free(names);
+    return HR_ERR_ARGUMENT;
+}
+
+static enum hr_err add_field(struct hr_hdf5_files *files, const char *name,
+                             const char *path, const char *uri, struct hr_error *error)
+{
+    size_t length = strlen(name);
+    char *to;
+
+    if (files->count == HR_SCHEMA_FIELDS_MAX)
+        return hr__fail(error, HR_ERR_LIMIT,
+                        "%s: more datasets than a record can have fields (%d): choose "
+                        "with fields",
+                        uri, HR_SCHEMA_FIELDS_MAX);
+    if (length == 0 || length > HR_FIELD_NAME_MAX || !hr__utf8_is_valid(name, length))
+        return hr__fail(error, HR_ERR_ARGUMENT,
+                        "%s: the name of a field has 1 to %d bytes of UTF-8: name "
+                        "dataset \"%.80s\" with fields={name: path}",
+                        uri, HR_FIELD_NAME_MAX, path);
+    to = files->names[files->count];
+    memcpy(to, name, length + 1);
+    for (; *to != '\0'; to++)
+        *to = *to == '/' ? '_' : *to;
+    for (size_t i = 0; i < files->count; i++)
+        if (strcmp(files->names[i], files->names[files->count]) == 0)
+            return hr__fail(error, HR_ERR_ARGUMENT,
+                            "%s: datasets \"%.80s\" and \"%.80s\" would be one field: "
+                            "name them with fields={name: path}",
+                            uri, files->paths[i], path);
+    files->paths[files->count] = hr__strdup(path);
+    if (files->paths[files->count] == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    files->count++;
+    return HR_OK;
+}
+
+/* By the first file. */
+static enum hr_err
+choose(struct hr_hdf5_files *files, const struct hr_pairs *fields, struct hr_error *error)
+{
+    const struct hr_hdf5_source *file = &files->files[0];
+
+    for (int i = 0; i < fields->count; i++) {
+        const char *path = fields->values[i] + (fields->values[i][0] == '/');
+
+        if (find(&file->hdf5, path) == NULL)
+            return unknown(file, path, error);
+        HR_TRY(add_field(files, fields->keys[i], path, file->uri, error));
+    }
+    for (size_t i = 0; i < file->hdf5.count && fields->count == 0; i++) {
+        const struct hr_hdf5_dataset *dataset = &file->hdf5.datasets[i];
+
+        if (dataset->why == NULL)
+            HR_TRY(add_field(files, dataset->path, dataset->path, file->uri, error));
+        else
+            hr__str_addf(&files->note, "%s%s (%s)",
+                         files->note.length == 0 ? "datasets that are left out: " : ", ",
+                         dataset->path, dataset->why);
+    }
+    if (files->count > 0)
+        return HR_OK;
+    return hr__fail(error, HR_ERR_FORMAT,
+                    "%s: it has no dataset that can be read%s%.200s", file->uri,
+                    file->hdf5.count > 0 ? ": the first one: " : "",
+                    file->hdf5.count > 0 ? file->hdf5.datasets[0].why : "");
+}
+
+/* ---- files ---- */
+
+/* Whether the elements are as many as the file has bytes for. */
+static bool in_file(const struct hr_hdf5_dataset *dataset)
+{
+    return dataset->layout == HR_HDF5_CONTIGUOUS && dataset->at != HR_HDF5_NONE;
+}
+
+static enum hr_err set_items(struct hr_hdf5_files *files, struct hr_hdf5_source *file,
+                             struct hr_error *error)
+{
+    file->items = hr__calloc(files->count, sizeof *file->items);
+    if (file->items == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < files->count; i++) {
+        const struct hr_hdf5_dataset *dataset = find(&file->hdf5, files->paths[i]);
+
+        if (dataset == NULL)
+            return unknown(file, files->paths[i], error);
+        if (dataset->why != NULL)
+            return hr__fail(error, HR_ERR_UNSUPPORTED,
+                            "%s: dataset \"%.80s\" cannot be read: %s", file->uri,
+                            files->paths[i], dataset->why);
+        HR_TRY(set_item(&file->items[i], dataset, file->uri, error));
+        if (dataset->dims[0] != file->items[0].dataset->dims[0])
+            return hr__fail(error, HR_ERR_SHAPE,
+                            "%s: datasets \"%s\" and \"%s\" have %lld and %lld items: "
+                            "choose with fields those that belong together",
+                            file->uri, files->paths[0], files->paths[i],
+                            (long long)file->items[0].dataset->dims[0],
+                            (long long)dataset->dims[0]);
+        if (dataset->chunk_bytes > files->unpacked_max)
+            return hr__fail(error, HR_ERR_LIMIT,
+                            "%s: dataset \"%s\": a chunk has %zu bytes, more than "
+                            "unpacked_max (%llu)",
+                            file->uri, files->paths[i], dataset->chunk_bytes,
+                            (unsigned long long)files->unpacked_max);
+        if (!in_file(dataset) && file->items[i].bytes > files->unpacked_max)
+            return hr__fail(error, HR_ERR_LIMIT,
+                            "%s: dataset \"%s\": an item has %zu bytes, more than "
+                            "unpacked_max (%llu)",
+                            file->uri, files->paths[i], file->items[i].bytes,
+                            (unsigned long long)files->unpacked_max);
+    }
+    return HR_OK;
+}
+
+/* All files have items as the first one has. */
+static enum hr_err compare(const struct hr_hdf5_files *files,
+                           const struct hr_hdf5_source *file, struct hr_error *error)
+{
+    const struct hr_hdf5_source *first = &files->files[0];
+
+    for (size_t i = 0; i < files->count; i++) {
+        const struct hr_hdf5_item *a = &first->items[i], *b = &file->items[i];
+
+        if (a->npy.dtype != b->npy.dtype || a->npy.ndim != b->npy.ndim ||
+            is_number(&a->dataset->type) != is_number(&b->dataset->type) ||
+            memcmp(a->npy.dims + 1, b->npy.dims + 1,
+                   (size_t)(a->npy.ndim - 1) * sizeof *a->npy.dims) != 0)
+            return hr__fail(error, HR_ERR_SHAPE,
+                            "%s: items of \"%s\" differ in type or shape from those of "
+                            "%s",
+                            file->uri, files->paths[i], first->uri);
+    }
+    return HR_OK;
+}
+
+/* Shapes, places of the chunks, and three pieces of the file. */
+static enum hr_err
+add_identity(const struct hr_hdf5_files *files, struct hr_hdf5_source *file,
+             struct hr_window *window, struct hr_hasher *hasher, struct hr_error *error)
+{
+    uint64_t bytes = window->object->bytes;
+    size_t piece = bytes < SAMPLE_BYTES ? (size_t)bytes : SAMPLE_BYTES;
+    uint64_t places[3] = {0, (bytes - piece) / 2, bytes - piece};
+    const void *data;
+
+    for (size_t i = 0; i < files->count; i++) {
+        const struct hr_hdf5_dataset *dataset = file->items[i].dataset;
+
+        hr__hasher_add(hasher, files->paths[i], strlen(files->paths[i]) + 1);
+        hr__hasher_add(hasher, dataset->dims,
+                       (size_t)dataset->ndim * sizeof *dataset->dims);
+        if (dataset->chunk_count > 0)
+            hr__hasher_add(hasher, dataset->chunks,
+                           (size_t)dataset->chunk_count * sizeof *dataset->chunks);
+    }
+    for (int i = 0; i < 3; i++) {
+        HR_TRY(hr__window_get(window, places[i], piece, &data, error));
+        hr__hasher_add(hasher, data, piece);
+    }
+    return HR_OK;
+}
+
+static enum hr_err
+read_file(struct hr_hdf5_files *files, const struct hr_pairs *fields, size_t at,
+          struct hr_window *window, struct hr_hasher *hasher, struct hr_error *error)
+{
+    struct hr_hdf5_source *file = &files->files[at];
+
+    HR_TRY(hr__window_open(window, file->uri, error));
+    file->identity = window->object->identity;
+    HR_TRY(hr__hdf5_read(window, &file->hdf5, error));
+    if (at == 0)
+        HR_TRY(choose(files, fields, error));
+    HR_TRY(set_items(files, file, error));
+    HR_TRY(compare(files, file, error));
+    HR_TRY(add_identity(files, file, window, hasher, error));
+    file->first = files->records;
+    file->count = (uint64_t)file->items[0].dataset->dims[0];
+    files->records += file->count;
+    if (files->records >= HR_COUNT_UNKNOWN || at >= HR_SHARDS_OPEN)
+        return files->records < HR_COUNT_UNKNOWN
+                   ? HR_OK
+                   : hr__fail(error, HR_ERR_LIMIT, "%s: more records than can be counted",
+                              file->uri);
+    HR_TRY(hr__store_open(file->uri, &file->object, error));
+    file->open = true;
+    return hr__hash_equal(file->object.identity, file->identity)
+               ? HR_OK
+               : hr__fail(error, HR_ERR_STATE, "%s changed while it was opened",
+                          file->uri);
+}
+
+static enum hr_err read_files(struct hr_hdf5_files *files, const struct hr_pairs *fields,
+                              struct hr_error *error)
+{
+    struct hr_window *window = hr__calloc(1, sizeof *window);
+    struct hr_hasher *hasher = hr__hasher_create();
+    enum hr_err code = HR_OK;
+
+    if (window == NULL || hasher == NULL)
+        code = hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < files->file_count && code == HR_OK; i++)
+        code = read_file(files, fields, i, window, hasher, error);
+    if (code == HR_OK)
+        files->identity = hr__hasher_value(hasher);
+    hr__hasher_destroy(hasher);
+    if (window != NULL)
+        hr__window_finish(window);
+    hr__free(window);
+    return code;
+}
+
+static enum hr_err
+find_files(struct hr_hdf5_files *files, const char *pattern, struct hr_error *error)
+{
+    struct hr_shards shards = {0};
+    enum hr_err code = hr__shards_find(pattern, ".h5", false, &shards, error);
+
+    if (code == HR_ERR_NOT_FOUND &&
+        hr__shards_find(pattern, ".hdf5", false, &shards, NULL) == HR_OK)
+        code = HR_OK;
+    if (code == HR_OK) {
+        files->files = hr__calloc(shards.count, sizeof *files->files);
+        if (files->files == NULL)
+            code = hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    }
+    for (size_t i = 0; i < shards.count && code == HR_OK; i++) {
+        files->files[files->file_count++].uri = shards.uris[i];
+        shards.uris[i] = NULL;
+    }
+    hr__shards_finish(&shards);
+    return code;
+}
+
+enum hr_err hr__hdf5_files_open(const char *pattern, const struct hr_pairs *fields,
+                                uint64_t unpacked_max, uint64_t cache_bytes,
+                                struct hr_hdf5_files **ret_files, struct hr_error *reterr)
+{
+    struct hr_hdf5_files *files = hr__calloc(1, sizeof *files);
+    enum hr_err code;
+
+    if (files == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    hr__str_init(&files->note);
+    files->unpacked_max = unpacked_max;
+    files->pool = hr_pool_create(0);
+    code = files->pool != NULL
+               ? hr__chunk_cache_create(cache_bytes, &files->cache, reterr)
+               : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    if (code == HR_OK)
+        code = find_files(files, pattern, reterr);
+    if (code == HR_OK)
+        code = read_files(files, fields, reterr);
+    if (code == HR_OK)
+        *ret_files = files;
+    else
+        hr__hdf5_files_close(files);
+    return code;
+}
+
+void hr__hdf5_files_close(struct hr_hdf5_files *files)
+{
+    hr__chunk_cache_destroy(files->cache);
+    for (size_t i = 0; i < files->file_count; i++) {
+        struct hr_hdf5_source *file = &files->files[i];
+
+        if (file->open)
+            hr__store_close(&file->object);
+        hr__hdf5_finish(&file->hdf5);
+        hr__free(file->items);
+        hr__free(file->uri);
+    }
+    for (size_t i = 0; i < files->count; i++)
+        hr__free(files->paths[i]);
+    if (files->pool != NULL)
+        hr_pool_unref(files->pool);
+    hr__str_finish(&files->note);
+    hr__free(files->files);
+    hr__free(files);
+}
+
+/* ---- items ---- */
+
+struct hr_hdf5_source *
+hr__hdf5_files_of(const struct hr_hdf5_files *files, uint64_t index)
+{
+    return &files->files[HR_BISECT(files->files, files->file_count, first, index)];
+}
+
+static void set_place(struct hr_hdf5_source *file, uint64_t at, uint64_t bytes,
+                      struct hr_shard_place *ret_place)
+{
+    *ret_place = (struct hr_shard_place){.uri = file->uri,
+                                         .identity = file->identity,
+                                         .object = file->open ? &file->object : NULL,
+                                         .offset = at,
+                                         .bytes = bytes};
+}
+
+bool hr__hdf5_item_place(struct hr_hdf5_source *file, size_t field, uint64_t index,
+                         struct hr_shard_place *ret_place)
+{
+    const struct hr_hdf5_item *item = &file->items[field];
+
+    if (item->dataset->layout != HR_HDF5_CONTIGUOUS || item->dataset->at == HR_HDF5_NONE)
+        return false;
+    set_place(file, item->dataset->at + (index - file->first) * item->bytes, item->bytes,
+              ret_place);
+    return true;
+}
+
+/* What makes a chunk. */
+struct make {
+    struct hr_hdf5_files *files;
+    struct hr_hdf5_source *file;
+    const struct hr_hdf5_dataset *dataset;
+    const struct hr_hdf5_chunk *chunk;
+    struct hr_window *window;
+    struct hr_error *error;
+};
+
+static enum hr_err make_chunk(void *user, struct hr_buffer **ret_buffer)
+{
+    const struct make *make = user;
+    struct hr_buffer *buffer = NULL, *scratch = NULL;
+    size_t room = HR_HDF5_ROOM(make->dataset);
+    struct hr_shard_place place;
+    struct hr_error why = {0};
+    const void *data = NULL;
+    enum hr_err code;
+
+    set_place(make->file, make->chunk->at, make->chunk->bytes, &place);
+    HR_TRY(hr__shard_window(make->window, &place, make->error));
+    HR_TRY(hr__window_get(make->window, place.offset, (size_t)place.bytes, &data,
+                          make->error));
+    if (hr_pool_get(make->files->pool, room, &buffer) != HR_OK ||
+        hr_pool_get(make->files->pool, room, &scratch) != HR_OK)
+        code = hr__fail(make->error, HR_ERR_MEMORY, "out of memory for a chunk of %s",
+                        place.uri);
+    else
+        code = hr__hdf5_unpack(make->dataset, make->chunk, data, hr_buffer_data(buffer),
+                               hr_buffer_data(scratch), &why);
+    if (code == HR_ERR_FORMAT)
+        hr__fail(make->error, code, "%s: byte %llu: %s", place.uri,
+                 (unsigned long long)place.offset, why.message);
+    hr_buffer_unref(scratch);
+    if (code == HR_OK)
+        *ret_buffer = buffer;
+    else
+        hr_buffer_unref(buffer);
+    return code;
+}
+
+enum hr_err
+hr__hdf5_slab(struct hr_hdf5_files *files, struct hr_hdf5_source *file, size_t field,
+              uint64_t index, uint64_t cell, struct hr_window *window,
+              struct hr_hdf5_slab *ret_slab, struct hr_error *error)
+{
+    const struct hr_hdf5_item *item = &file->items[field];
+    const struct hr_hdf5_dataset *dataset = item->dataset;
+    uint64_t row = index - file->first, rows = (uint64_t)dataset->chunk_dims[0];
+    uint64_t number = row / rows * item->cells + cell;
+    const struct hr_hdf5_chunk *chunk = &dataset->chunks[number];
+    size_t offset = (size_t)(row % rows) * item->slab;
+    struct hr_buffer *buffer = NULL;
+    struct hr_shard_place place;
+    const void *data = NULL;
+
+    assert(number < dataset->chunk_count);
+    *ret_slab = (struct hr_hdf5_slab){0};
+    if (chunk->at == HR_HDF5_NONE)
+        return HR_OK;
+    if (hr__hdf5_is_plain(dataset, chunk) && chunk->bytes >= dataset->chunk_bytes) {
+        set_place(file, chunk->at + offset, item->slab, &place);
+        HR_TRY(hr__shard_window(window, &place, error));
+        HR_TRY(hr__window_get(window, place.offset, item->slab, &data, error));
+        ret_slab->data = data;
+        return HR_OK;
+    }
+    HR_TRY(hr__chunk_cache_get(files->cache, dataset, number, make_chunk,
+                               &(struct make){files, file, dataset, chunk, window, error},
+                               &buffer));
+    ret_slab->owner = buffer;
+    ret_slab->data = (const char *)hr_buffer_data(buffer) + offset;
+    return HR_OK;
+}
+
+/* Copies the part of a slab that the dataset has, from dimension `dim` on. */
+static void copy_slab(const struct hr_hdf5_dataset *dataset, const int64_t at[], int dim,
+                      const char *from, char *to)
+{
+    size_t from_step = dataset->type.bytes, to_step = from_step;
+    int64_t first = at[dim] * dataset->chunk_dims[dim];
+    int64_t count = dataset->dims[dim] - first;
+
+    if (count > dataset->chunk_dims[dim])
+        count = dataset->chunk_dims[dim];
+    for (int i = dim + 1; i < dataset->ndim; i++) {
+        from_step *= (size_t)dataset->chunk_dims[i];
+        to_step *= (size_t)dataset->dims[i];
+    }
+    to += (size_t)first * to_step;
+    if (dim == dataset->ndim - 1) {
+        memcpy(to, from, (size_t)count * to_step);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        copy_slab(dataset, at, dim + 1, from + (size_t)i * from_step,
+                  to + (size_t)i * to_step);
+}
+
+void hr__hdf5_place_slab(const struct hr_hdf5_item *item, uint64_t cell, const char *slab,
+                         char *to)
+{
+    const struct hr_hdf5_dataset *dataset = item->dataset;
+    int64_t at[HR_MAX_DIMS];
+
+    if (dataset->ndim == 1) {
+        memcpy(to, slab, item->bytes);
+        return;
+    }
+    for (int i = dataset->ndim - 1; i > 0; i--) {
+        at[i] = (int64_t)(cell % (uint64_t)dataset->grid[i]);
+        cell /= (uint64_t)dataset->grid[i];
+    }
+    copy_slab(dataset, at, 1, slab, to);
+}
+
+void hr__hdf5_fill(const struct hr_hdf5_dataset *dataset, char *to, size_t bytes)
+{
+    size_t element = dataset->type.bytes;
+
+    if (element > sizeof dataset->fill) {
+        memset(to, 0, bytes);
+        return;
+    }
+    for (size_t i = 0; i + element <= bytes; i += element)
+        memcpy(to + i, dataset->fill, element);
+}
