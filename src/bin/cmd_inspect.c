@@ -336,7 +336,7 @@ static int inspect_graph(struct inspect *inspect, const char *path)
         code = out_folder(inspect->options->save);
     if (code == CLI_OK)
         code = inspect->shard
-                   ? inspect_shard_open(path, &inspect->graph)
+                   ? inspect_shard_open(path, NULL, &inspect->graph)
                    : graph_file_open(path, &inspect->options->params, &inspect->graph);
     if (code != CLI_OK)
         return code;

@@ -57,8 +57,8 @@ const char *data_file_source(const char *path)
     return NULL;
 }
 
-/* {"path": PATH}; free() it. NULL when out of memory. */
-static char *params_of(const char *path)
+/* {"path": PATH, "index": INDEX}; free() it. NULL when out of memory. */
+static char *params_of(const char *path, const char *index)
 {
     char *text = NULL;
     size_t bytes;
@@ -68,15 +68,18 @@ static char *params_of(const char *path)
         return NULL;
     json_open(&json, NULL, '{');
     json_text(&json, "path", path);
+    if (index != NULL)
+        json_text(&json, "index", index);
     json_close(&json, '}');
     fclose(json.out);
     return text;
 }
 
-int data_file_open(const char *op, const char *path, struct hr_graph **ret_graph)
+int data_file_open(const char *op, const char *path, const char *index,
+                   struct hr_graph **ret_graph)
 {
     struct hr_graph *graph = hr_graph_create();
-    char *params = params_of(path);
+    char *params = params_of(path, index);
     struct hr_error error = {0};
     struct hr_node node;
     int code = CLI_OK;

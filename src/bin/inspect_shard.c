@@ -17,9 +17,9 @@ bool inspect_is_shard(const char *path)
     return data_file_source(path) != NULL;
 }
 
-int inspect_shard_open(const char *path, struct hr_graph **ret_graph)
+int inspect_shard_open(const char *path, const char *index, struct hr_graph **ret_graph)
 {
-    return data_file_open(data_file_source(path), path, ret_graph);
+    return data_file_open(data_file_source(path), path, index, ret_graph);
 }
 
 /* Prints the messages of a ledger's lines. */

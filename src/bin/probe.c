@@ -80,7 +80,7 @@ int probe_file(const char *op, const char *path, struct probe *ret_probe)
     struct hr_iter *iter = NULL;
     struct hr_batch *batch = NULL;
     struct hr_error error = {0};
-    int code = data_file_open(op, path, &graph);
+    int code = data_file_open(op, path, NULL, &graph);
 
     *ret_probe = (struct probe){.ragged = false};
     if (code != CLI_OK)

@@ -331,6 +331,29 @@ def an_index_is_created_and_used():
 
 
 @test
+def an_index_of_shards_is_created_and_used():
+    for i in range(3):
+        (temp / f"part{i}.csv").write_text("a,b\n" + f"{i},x\n" * 50)
+        os.utime(temp / f"part{i}.csv", (1e9, 1e9))
+    pattern, index = temp / "part{0..2}.csv", temp / "parts.index"
+    made = run_json("index", pattern, "-o", index)
+    assert made["records"] == 150 and made["bytes"] == index.stat().st_size, made
+    assert "150 records" in run("index", pattern, "-o", index).stdout
+    source = graph("parts.yaml", f"pipeline:\n  - source.csv: {{path: '{pattern}', index: '{index}'}}\n")
+    before = index.stat().st_mtime_ns
+    assert "150 records" in run("run", source).stdout
+    assert index.stat().st_mtime_ns == before
+    (temp / "part1.csv").write_text("a,b\n1,y\n")
+    os.utime(temp / "part1.csv", (1e9 + 1, 1e9 + 1))
+    assert "101 records" in run("run", source).stdout
+    assert index.stat().st_mtime_ns != before
+    one_line(run("index", temp / "absent.tar", "-o", temp / "y.index", code=None), "absent.tar")
+    (temp / "new.txt").write_text("now\n")
+    one_line(run("index", temp / "new.txt", "-o", temp / "y.index", code=1), "was not written")
+    one_line(run("index", temp / "new.txt", "--seek", "-o", temp / "y.index", code=2), "folders of photos")
+
+
+@test
 def inspect_shows_shapes_and_saves_pictures():
     args = ["inspect", example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "size=48"]
     text = run(*args).stdout
