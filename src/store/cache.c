@@ -35,6 +35,14 @@ void hr__cache_fill(struct hr_cache *cache, const char *format, ...)
     pthread_mutex_unlock(&cache->lock);
 }
 
+void hr__cache_used_up(struct hr_cache *cache)
+{
+    char budget[32];
+
+    hr__cache_fill(cache, "its budget of %s is used up",
+                   hr__bytes_text(budget, sizeof budget, cache->bytes_max));
+}
+
 /* ---- the table ---- */
 
 static struct hr_cache_shard *shard_of(struct hr_cache *cache, struct hr_hash128 key)
@@ -255,8 +263,7 @@ room_in_memory(struct hr_cache *cache, size_t bytes, struct hr_cache_value *valu
     }
     pthread_mutex_unlock(&cache->lock);
     if (!ok)
-        hr__cache_fill(cache, "its budget of %llu MB is used up",
-                       (unsigned long long)(cache->bytes_max >> 20));
+        hr__cache_used_up(cache);
     return ok;
 }
 

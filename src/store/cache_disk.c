@@ -368,8 +368,7 @@ reserve(struct hr_cache *cache, size_t bytes, uint64_t *ret_at)
     errnum = errno;
     pthread_mutex_unlock(&cache->lock);
     if (!room && cache->bytes_max > 0)
-        hr__cache_fill(cache, "its budget of %llu MB is used up",
-                       (unsigned long long)(cache->bytes_max >> 20));
+        hr__cache_used_up(cache);
     else if (!room)
         hr__cache_fill(cache, "less than %d %% of the disk is free", 100 / DISK_PART);
     else if (segment == NULL)

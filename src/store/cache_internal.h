@@ -63,6 +63,8 @@ struct hr_cache {
 HR_CHECK bool hr__cache_add(struct hr_cache *cache, const struct hr_cache_entry *entry);
 /* No more is added; the first reason stays. */
 void hr__cache_fill(struct hr_cache *cache, const char *format, ...) HR_PRINTF(2, 3);
+/* That, because of the budget. */
+void hr__cache_used_up(struct hr_cache *cache);
 
 /* cache_disk.c */
 HR_CHECK enum hr_err hr__cache_folder_open(struct hr_cache *cache, struct hr_hash128 of,

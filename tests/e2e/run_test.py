@@ -373,6 +373,35 @@ def bad_records_follow_the_policy():
         assert len(digests) == 1, (policy, digests)
 
 
+def cached(cache):
+    return graph("cached.yaml", f"pipeline:\n  - source.files: {{path: '{photos()}'}}\n  - order.shuffle: {{}}\n"
+                                "  - image.decode: {}\n  - image.resize: {size: 32}\n"
+                                f"  - flow.cache: {{{cache}}}\n  - image.flip: {{p: 0.5}}\n  - batch.stack: {{size: 8}}\n")
+
+
+@test
+def a_cache_spares_work_and_changes_no_byte():
+    args = ["run", cached(f"folder: '{temp / 'kept'}'"), "--epochs", "2", "--digest"]
+    plain = run_json(*args, "--no-cache")
+    assert [n["records"] for n in plain["nodes"] if n["op"] == "image.decode"] == [80]
+    assert not any("kept" in n for n in plain["nodes"] if n["op"] == "flow.cache"), plain
+    for again in (False, True):
+        result = run_json(*args)
+        assert result["digest"] == plain["digest"], (again, result)
+        decoded, = [n["records"] for n in result["nodes"] if n["op"] == "image.decode"]
+        assert decoded == 0 if again else 40 <= decoded < 60, decoded
+    assert "keeps" not in run(*args).stdout
+
+
+@test
+def a_full_cache_is_reported_with_the_reason():
+    args = ["run", cached(f"folder: '{temp / 'small'}', budget: 30kB"), "--epochs", "2"]
+    done = run(*args)
+    assert "records and no more, because its budget of 30 kB is used up" in done.stdout, done.stdout
+    note, = [n["note"] for n in run_json(*args)["nodes"] if "note" in n]
+    assert note.startswith("it keeps ") and "30 kB" in note, note
+
+
 @test
 def a_failure_with_json_still_gives_one_object():
     wrong = graph("fails.yaml", "pipeline:\n  - source.range: {n: 9}\n  - debug.fail: {at: [4]}\n"
