@@ -292,8 +292,12 @@ static struct hr_cache_segment *own_segment(struct hr_cache *cache)
     struct hr_cache_segment *segment = NULL;
     char name[sizeof segment->name];
 
-    if (cache->own != NULL)
+    if (cache->own != NULL && cache->own_pid == getpid())
         return cache->own;
+    if (cache->own != NULL) { /* the parent's, since a fork */
+        cache->own->own = false;
+        cache->own->read = sizeof head;
+    }
     memcpy(head.magic, magic, sizeof magic);
     for (int i = 0; segment == NULL && i < 16; i++) {
         snprintf(name, sizeof name, "%016llx-%x", (unsigned long long)hr__wall_ns(),
@@ -311,6 +315,7 @@ static struct hr_cache_segment *own_segment(struct hr_cache *cache)
     segment->own = true;
     segment->next = cache->segments;
     cache->segments = segment;
+    cache->own_pid = getpid();
     return cache->own = segment;
 }
 

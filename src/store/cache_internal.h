@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "core/str.h"
 #include "store/cache.h"
@@ -49,6 +50,7 @@ struct hr_cache {
     struct hr_buffer **slabs;
     size_t slab_count, slab_room, slab_bytes, slab_used;
     struct hr_cache_segment *segments, *own;
+    pid_t own_pid;      /* that made `own` */
     uint64_t others;    /* bytes of other caches in the folder */
     uint64_t looked_at; /* 1 + `bytes` when they, or the disk, were last looked at */
     bool disk_full;

@@ -324,6 +324,27 @@ TEST(processes_fill_a_folder_at_once_and_see_what_others_put)
     hr__cache_close(cache);
 }
 
+TEST(a_forked_process_writes_files_of_its_own)
+{
+    const char *folder = new_folder();
+    struct hr_cache *cache = open_of(folder, 0, 0);
+    int status;
+    pid_t child;
+
+    CHECK(put(cache, 0));
+    child = fork();
+    for (uint64_t i = 0; i < 100; i++)
+        (void)put(cache, 1 + 2 * i + (child == 0));
+    if (child == 0)
+        _exit(0);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    hr__cache_close(cache);
+    cache = open_of(folder, 0, 0);
+    CHECK_EQ_INT(count_values(cache, 0, 201), 201);
+    CHECK_EQ_INT(stats_of(cache).damaged, 0);
+    hr__cache_close(cache);
+}
+
 TEST(what_a_killed_process_put_is_whole)
 {
     const char *folder = new_folder();
