@@ -118,12 +118,11 @@ static uint64_t counted(uint64_t bytes)
     return sizeof(struct entry) + ((bytes + HR_CACHE_ALIGN - 1) & ~(HR_CACHE_ALIGN - 1));
 }
 
-/* Whether the entry is as written, and its value lies in a file of so many bytes. A mark
- * may come behind the file's end: the room after the last value is not written. */
+/* Whether the entry is as written, and its value lies in a file of so many bytes. */
 static bool is_whole(const struct entry *entry, uint64_t values)
 {
     return hr__crc32c(0, entry, offsetof(struct entry, crc)) == entry->crc &&
-           (entry->bytes == 0 ||
+           (entry->bytes == 0 || /* a mark may be beyond the last value */
             (entry->at <= values && entry->bytes <= values - entry->at));
 }
 

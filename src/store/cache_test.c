@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,7 +19,7 @@
 #include "core/str.h"
 #include "tests/support/check.h"
 
-#define VALUE_MAX ((size_t)1 << 16)
+#define VALUE_MAX 4096
 
 static struct hr_pool *pool;
 static struct hr_rng rng;
@@ -89,7 +90,7 @@ static bool put(struct hr_cache *cache, uint64_t i)
 /* Whether it is there; then it is right. */
 static bool check_value(struct hr_cache *cache, uint64_t i)
 {
-    static unsigned char expected[VALUE_MAX];
+    unsigned char expected[VALUE_MAX];
     struct hr_cache_value value;
     enum hr_cache_found found = hr__cache_get(cache, number(i), pool, &value);
 
@@ -320,6 +321,55 @@ TEST(processes_fill_a_folder_at_once_and_see_what_others_put)
     }
     rest(300);
     CHECK_EQ_INT(count_values(cache, 0, 300), 300);
+    CHECK_EQ_INT(stats_of(cache).damaged, 0);
+    hr__cache_close(cache);
+}
+
+static void *use_in_thread(void *user)
+{
+    struct hr_cache *cache = user;
+
+    for (uint64_t i = 0; i < 600; i++) {
+        uint64_t key = i * 7 % 400;
+
+        if (!check_value(cache, key))
+            (void)put(cache, key);
+        (void)hr__cache_holds(cache, number(key + 1));
+    }
+    return NULL;
+}
+
+TEST(threads_put_and_get_at_once)
+{
+    for (int disk = 0; disk < 2; disk++) {
+        const char *folder = disk ? new_folder() : NULL;
+        struct hr_cache *caches[2];
+        pthread_t threads[6];
+
+        caches[0] = open_of(folder, 2 << 20, 0);
+        caches[1] = disk ? open_of(folder, 2 << 20, 0) : caches[0];
+        for (int i = 0; i < 6; i++)
+            CHECK(pthread_create(&threads[i], NULL, use_in_thread, caches[i % 2]) == 0);
+        for (int i = 0; i < 6; i++)
+            pthread_join(threads[i], NULL);
+        CHECK_EQ_INT(count_values(caches[0], 0, 400), 400);
+        CHECK_EQ_INT(stats_of(caches[0]).damaged, 0);
+        if (disk)
+            hr__cache_close(caches[1]);
+        hr__cache_close(caches[0]);
+    }
+}
+
+TEST(a_mark_after_the_last_value_is_found_again)
+{
+    const char *folder = new_folder();
+    struct hr_cache *cache = open_of(folder, 0, 0);
+
+    for (uint64_t i = 0; i < 7; i++) /* 6 is a mark */
+        CHECK(put(cache, i));
+    hr__cache_close(cache);
+    cache = open_of(folder, 0, 0);
+    CHECK_EQ_INT(count_values(cache, 0, 7), 7);
     CHECK_EQ_INT(stats_of(cache).damaged, 0);
     hr__cache_close(cache);
 }
