@@ -53,6 +53,7 @@ __all__ = [
     "flow_mix",
     "flow_zip",
     "image_affine",
+    "image_aug_mix",
     "image_auto_augment",
     "image_autocontrast",
     "image_center_crop",
@@ -1753,6 +1754,59 @@ def image_affine(
     params: dict[str, Any] = {"degrees": degrees, "translate": translate, "scale": scale, "shear": shear, "interpolation": interpolation, "fill": fill, "mask_fill": mask_fill, "field": field}
     defaults: dict[str, Any] = {"translate": (0, 0), "scale": (1, 1), "shear": (0, 0), "interpolation": "nearest", "fill": 0, "field": ("image",)}
     return pipeline._then("image.affine", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.aug_mix")
+def image_aug_mix(
+    pipeline: Pipeline,
+    *,
+    severity: int = 3,
+    mixture_width: int = 3,
+    chain_depth: int = -1,
+    alpha: float = 1.0,
+    all_ops: bool = True,
+    interpolation: Literal["nearest", "bilinear"] = "bilinear",
+    fill: float | Sequence[float] = 0,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Mix the image with chains of random changes of it.
+
+    Operator `image.aug_mix`, kind map, version 1; random.
+
+    Like torchvision's AugMix: `mixture_width` chains of changes, as those of
+    image.rand_augment, are run on the image; the result is a mean of the image and of
+    their results by drawn weights, truncated to whole levels. Masks, boxes and points
+    cannot follow.
+
+    Args:
+        pipeline: what the operator reads.
+        severity: number of magnitudes, of 10 from none to the greatest, that are drawn
+            from; int, 1 to 10, default 3.
+        mixture_width: number of chains; int, 1 to 64, default 3.
+        chain_depth: steps of a chain; 0 or -1: 1 to 3, drawn; int, -1 to 64, default
+            -1.
+        alpha: parameter of the distributions of the weights; float, more than 0 and at
+            most 1000000, default 1.
+        all_ops: brightness, color, contrast and sharpness are drawn as well; bool,
+            default true.
+        interpolation: how values between pixels are computed when the image is sheared,
+            shifted or rotated; enum, one of nearest, bilinear, default bilinear.
+        fill: what is outside then: one level or one per channel; list of floats, 1 to 4
+            items, each 0 to 255, in levels, default 0.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"severity": severity, "mixture_width": mixture_width, "chain_depth": chain_depth, "alpha": alpha, "all_ops": all_ops, "interpolation": interpolation, "fill": fill, "field": field}
+    defaults: dict[str, Any] = {"severity": 3, "mixture_width": 3, "chain_depth": -1, "alpha": 1.0, "all_ops": True, "interpolation": "bilinear", "fill": 0, "field": "image"}
+    return pipeline._then("image.aug_mix", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.auto_augment")
@@ -5396,6 +5450,7 @@ class Methods:
     sanitize = boxes_sanitize
     cache = flow_cache
     affine = image_affine
+    aug_mix = image_aug_mix
     auto_augment = image_auto_augment
     autocontrast = image_autocontrast
     center_crop = image_center_crop

@@ -26,6 +26,8 @@ try:
 except (ImportError, RuntimeError) as error:  # RuntimeError: its extension does not fit torch
     pytest.skip(f"torchvision cannot be imported: {error}", allow_module_level=True)
 
+torch.set_num_threads(1)  # the images are small
+
 MOVED = ["image", "mask", "boxes", "points"]
 Record = dict[str, Any]
 
@@ -453,7 +455,7 @@ def chw(image: np.ndarray[Any, Any]) -> Any:
 
 
 def test_every_step_of_rand_augment(seed: int) -> None:
-    scenes = noisy(seed, 300)
+    scenes = noisy(seed, 200)
     method = v2.RandAugment(num_ops=1, magnitude=11, fill=[10.0, 20.0, 30.0])
     pipe = pipeline(scenes).rand_augment(num_ops=1, magnitude=11, fill=[10, 20, 30])
     drawn: dict[str, int] = {}
@@ -467,7 +469,7 @@ def test_every_step_of_rand_augment(seed: int) -> None:
 
 def test_two_steps_of_rand_augment(seed: int) -> None:
     """Tables are joined where they can be; the levels are those of two steps."""
-    scenes = noisy(seed, 24, side=40)
+    scenes = noisy(seed, 8, side=40)
     method = v2.RandAugment(fill=[10.0, 20.0, 30.0])
     pipe = pipeline(scenes).rand_augment(fill=[10, 20, 30])
     for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
@@ -483,7 +485,7 @@ def test_two_steps_of_rand_augment(seed: int) -> None:
 
 
 def test_trivial_augment_wide(seed: int) -> None:
-    scenes = noisy(seed, 60)
+    scenes = noisy(seed, 40)
     method = v2.TrivialAugmentWide(fill=[7.0])
     pipe = pipeline(scenes).trivial_augment_wide(fill=7)
     drawn = set()
@@ -492,13 +494,13 @@ def test_trivial_augment_wide(seed: int) -> None:
         fits = [c for c in choices(method, *image.shape[1:], 31) if agrees(ours, stepped(method, image, c), c)]
         assert fits
         drawn.add(fits[0][0])
-    assert len(drawn) > 8
+    assert len(drawn) > 6
 
 
 @pytest.mark.parametrize("policy", list(v2.AutoAugmentPolicy))
 def test_auto_augment(seed: int, policy: Any) -> None:
     """A result is that of a pair of the policy, or of one of its steps, or the image."""
-    scenes = noisy(seed, 60, side=40)
+    scenes = noisy(seed, 24, side=40)
     method = v2.AutoAugment(policy, fill=[9.0])
     pipe = pipeline(scenes).auto_augment(policy=policy.value, fill=9)
     unchanged = 0
@@ -515,10 +517,26 @@ def test_auto_augment(seed: int, policy: Any) -> None:
             ones = [stepped(method, image, c) for step in steps for c in step]
             results += ones
             results += [stepped(method, one, c) for one in ones[: len(steps[0])] for c in steps[1]]
-        # a shear of 0.2 takes every fifth line from between two pixels
-        assert any((ours != other).any(axis=0).float().mean() <= 0.25 for other in results)
+        # pixels from between two others differ, and what is equalized after them differs a little
+        assert min((ours.int() - other.int()).abs().float().mean() for other in results) < 8
         unchanged += bool((ours == image).all())
-    assert unchanged < 30
+    assert unchanged < 16
+
+
+def test_aug_mix_of_one_step(seed: int) -> None:
+    """The result lies between the image and what a step of AugMix makes of it, truncated."""
+    scenes = noisy(seed, 20, side=40)
+    method = v2.AugMix()
+    pipe = pipeline(scenes).aug_mix(mixture_width=1, chain_depth=1)
+    for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
+        image, ours = chw(item["image"]), chw(made["image"]).double()
+        misses = []
+        for choice in (c for at in range(3) for c in choices(method, *image.shape[1:], 10, at)):
+            old, new = image.double(), stepped(method, image, choice).double()
+            spread = ((old - new) ** 2).sum()
+            share = ((ours + 0.5 - new) * (old - new)).sum() / spread if spread else 1.0
+            misses.append((ours + 0.5 - share * old - (1 - share) * new).abs().quantile(0.99))
+        assert min(misses) < 1.1
 
 
 def test_what_belongs_to_the_image_follows_an_augmentation(seed: int) -> None:

@@ -138,3 +138,19 @@ double hr__rng_beta(struct hr_rng *rng, double a, double b)
 
     return 1 / (1 + exp(y - x));
 }
+
+void hr__rng_dirichlet(struct hr_rng *rng, double alpha, int count, double *ret_shares)
+{
+    double most = -INFINITY, sum = 0;
+
+    for (int i = 0; i < count; i++) {
+        ret_shares[i] = hr__rng_log_gamma(rng, alpha);
+        most = fmax(most, ret_shares[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        ret_shares[i] = exp(ret_shares[i] - most);
+        sum += ret_shares[i];
+    }
+    for (int i = 0; i < count; i++)
+        ret_shares[i] /= sum;
+}

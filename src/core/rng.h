@@ -56,6 +56,10 @@ double hr__rng_log_gamma(struct hr_rng *rng, double shape);
 /* Beta distributed, a and b > 0: in [0, 1]. */
 double hr__rng_beta(struct hr_rng *rng, double a, double b);
 
+/* `count` shares, which add up to 1, of the Dirichlet distribution whose parameters are
+ * all `alpha` (> 0). */
+void hr__rng_dirichlet(struct hr_rng *rng, double alpha, int count, double *ret_shares);
+
 /* Uniform integer in [0, n), unbiased (Lemire's multiply with rejection); n >= 1. */
 uint64_t hr__rng_below(struct hr_rng *rng, uint64_t n);
 

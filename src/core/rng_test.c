@@ -129,3 +129,29 @@ TEST(normal_and_beta_numbers_have_their_moments)
         CHECK_NEAR(squares, variance, 0.05 * variance);
     }
 }
+
+TEST(dirichlet_shares_add_up_to_one)
+{
+    static const double alphas[] = {1, 0.01, 20};
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, 4, 0, 0);
+    for (int k = 0; k < 3; k++) {
+        double first = 0, squares = 0;
+
+        for (int i = 0; i < 10000; i++) {
+            double shares[4], sum = 0;
+
+            hr__rng_dirichlet(&rng, alphas[k], 4, shares);
+            for (int c = 0; c < 4; c++) {
+                CHECK(shares[c] >= 0);
+                sum += shares[c];
+            }
+            CHECK_NEAR(sum, 1, 1e-12);
+            first += shares[3] / 10000;
+            squares += (shares[3] - 0.25) * (shares[3] - 0.25) / 10000;
+        }
+        CHECK_NEAR(first, 0.25, 0.02);
+        CHECK_NEAR(squares, 0.1875 / (4 * alphas[k] + 1), 0.01 / (alphas[k] + 0.5));
+    }
+}

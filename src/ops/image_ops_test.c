@@ -532,6 +532,43 @@ TEST(rand_augment_takes_every_step)
     bench_finish(&bench);
 }
 
+/* One chain of one step: a pixel outside is black, a pixel of the image as it was, and
+ * the result lies between. */
+TEST(aug_mix_mixes_the_image_with_chains)
+{
+    uint8_t levels[48], black = 0, changed = 0;
+
+    bench_init(&bench);
+    for (int i = 0; i < 300; i++) {
+        size_t bytes;
+        uint8_t *got;
+        int least = 255, most = 0;
+
+        memset(levels, 200, sizeof levels);
+        put_u8(levels, 4, 4, 3);
+        bench.id.index = (uint64_t)i;
+        OP("image.aug_mix", "{mixture_width: 1, chain_depth: 1, severity: 10, all_ops: "
+                            "false, alpha: 0.5}");
+        got = bench_bytes(&bench, "image", &bytes);
+        CHECK_EQ_INT(bytes, 48);
+        for (int k = 0; k < 48; k++) {
+            least = got[k] < least ? got[k] : least;
+            most = got[k] > most ? got[k] : most;
+            CHECK(got[k] == got[k - k % 3]); /* gray stays gray */
+        }
+        CHECK(most <= 200);
+        black = black || least < 100;
+        changed = changed || (most < 199 && most > 60);
+        free(got);
+    }
+    CHECK(black && changed);
+    put_u8(levels, 4, 4, 3);
+    REFUSED(HR_ERR_RANGE, "image.aug_mix", "{severity: 11}", "severity");
+    REFUSED(HR_ERR_RANGE, "image.aug_mix", "{mixture_width: 0}", "mixture_width");
+    REFUSED(HR_ERR_RANGE, "image.aug_mix", "{alpha: 0}", "alpha");
+    bench_finish(&bench);
+}
+
 TEST(augmentations_name_what_they_cannot_do)
 {
     uint8_t levels[12] = {0};

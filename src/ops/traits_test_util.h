@@ -74,6 +74,7 @@ static const struct row rows[] = {
     {"flow.mix",                   "{until: first}",                                          NULL                                },
     {"flow.zip",                   "{prefix: [a_, b_]}",                                      NULL                                },
     {"image.affine",               "{degrees: 30}",                                           PICTURES                            },
+    {"image.aug_mix",              "{severity: 7}",                                           PICTURES                            },
     {"image.auto_augment",         "{policy: svhn}",                                          PICTURES                            },
     {"image.autocontrast",         "{}",                                                      PICTURES                            },
     {"image.center_crop",          "{size: 5}",                                               PICTURES                            },

@@ -43,6 +43,7 @@ cases = {
     "posterize, autocontrast, equalize": fixed + "  - image.posterize: {bits: 4}\n  - image.autocontrast: {}\n"
                                                  "  - image.equalize: {}\n",
     "rand_augment": fixed + "  - image.rand_augment: {num_ops: 4, fill: 128}\n",
+    "aug_mix": fixed + "  - image.aug_mix: {}\n  - image.aug_mix: {all_ops: false, severity: 9, chain_depth: 2}\n",
     "auto_augment": fixed + "  - image.auto_augment: {}\n  - image.auto_augment: {policy: cifar10}\n"
                             "  - image.auto_augment: {policy: svhn}\n",
     "trivial_augment_wide": fixed + "  - image.trivial_augment_wide: {interpolation: bilinear}\n",
