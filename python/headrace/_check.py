@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, ParamSpec, TypeVar
 
 from .errors import ArgumentError, HeadraceError
@@ -33,6 +33,8 @@ def listed(path: Any, files: Any) -> tuple[Any, Any]:
     """A list of paths as the folder that all are in, and the paths below it; other paths as they are."""
     import os
 
+    if any(isinstance(given, (Mapping, Set)) for given in (path, files)):
+        raise ArgumentError("files(): a list of paths is needed, in their order, not a dict or a set", param="path")
     if files is not None and not isinstance(files, (str, bytes)):
         files = [os.fsdecode(path_of(file, "files")) for file in files]
     if isinstance(path, (str, bytes, os.PathLike)) or not isinstance(path, Iterable):

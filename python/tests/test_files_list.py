@@ -81,6 +81,7 @@ def test_wrong_lists_are_refused(folder: pathlib.Path) -> None:
         (["s3://a/b.jpg", "c.jpg"], "mixed"),
         (["s3://a/b.jpg", "s3://c/d.jpg"], "one bucket"),
         (["a.jpg", 3], "a path is needed, not 3"),
+        ({"a.jpg", "b.jpg"}, "not a dict or a set"),
     ]:
         with pytest.raises(hr.ArgumentError, match=words):
             hr.files(wrong)  # type: ignore[arg-type]
