@@ -67,6 +67,10 @@ def one_of(what: str, value: object, allowed: Iterable[object]) -> None:
         raise ArgumentError(f"{what} must be one of {', '.join(map(repr, allowed))}, not {value!r}{hint}", param=what)
 
 
+# Arguments of other libraries, and how the same is said here.
+_MEANT = {("loader", name): "; ranks are given as shard=(rank, world)" for name in ("rank", "world", "num_replicas")}
+
+
 def _explain(fn: Callable[..., Any], op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArgumentError | None:
     """Why these arguments do not fit `fn`, or None when they do."""
     import inspect
@@ -85,7 +89,7 @@ def _explain(fn: Callable[..., Any], op: str, args: tuple[Any, ...], kwargs: dic
         unknown = [k for k in kwargs if k not in names]
         if unknown:
             param = unknown[0]
-            reason = f"there is no argument '{param}'{nearest(param, shown)}"
+            reason = f"there is no argument '{param}'{_MEANT.get((fn.__name__, param)) or nearest(param, shown)}"
     called = op if fn.__module__.endswith("._ops") else fn.__name__
     reason += "" if reason.endswith("?") else "."
     return ArgumentError(

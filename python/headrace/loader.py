@@ -74,6 +74,29 @@ class LoaderOptions(TypedDict, total=False):
 
 _NAMES = tuple(LoaderOptions.__annotations__)
 
+# The options that mean something without being given; all others are None then.
+_DEFAULTS = {
+    "epochs": 1,
+    "ordered": True,
+    "optimize": False,
+    "on_error": "fail",
+    "shard": "auto",
+    "eval": False,
+    "pin_memory": False,
+    "progress": False,
+}
+
+
+def changed(arguments: Mapping[str, Any]) -> LoaderOptions:
+    """The arguments of `Pipeline.loader` that are not the defaults."""
+    options = {name: arguments[name] for name in _NAMES}
+    defaults = {name: _DEFAULTS.get(name) for name in _NAMES}
+    return {  # type: ignore[return-value]
+        name: value
+        for name, value in options.items()
+        if type(value) is not type(defaults[name]) or value != defaults[name]
+    }
+
 
 def _demand(demand: Any) -> float:
     """The engine's number for a demand."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 from . import _headrace, build, fieldspec, user_code
 from ._check import checked, checked_op, one_of, path_of
 from ._ops import Methods
-from ._types import DType, PathLike, Rule, Strictness, Variant
+from ._types import Demand, DType, Even, OnError, Output, PathLike, Rule, Shard, Strictness, Variant
 from .errors import ArgumentError, GraphError, ReadError, translated
 from .node import Node, checked_params, numbered
 
@@ -425,7 +425,29 @@ class Pipeline(Methods):
         return self.__dict__.get("_report")
 
     @checked
-    def loader(self, **options: Unpack[LoaderOptions]) -> Loader:
+    def loader(
+        self,
+        *,
+        epochs: int | None = 1,
+        seed: int | None = None,
+        threads: int | None = None,
+        ordered: bool = True,
+        memory: int | None = None,
+        plan: str | os.PathLike[str] | None = None,
+        optimize: bool | Strictness = False,
+        on_error: OnError = "fail",
+        errors_max: int | None = None,
+        timeout: float | None = None,
+        demand: Demand = None,
+        ledger: PathLike | None = None,
+        shard: Shard = "auto",
+        even: Even | None = None,
+        eval: bool = False,
+        output: Output | None = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        progress: bool = False,
+    ) -> Loader:
         """An iterable over batches: a Batch of named fields each, or for a data set what its items
         are, with arrays of the batch for values.
 
@@ -480,9 +502,10 @@ class Pipeline(Methods):
         Raises:
             HeadraceError: an argument is wrong, or the pipeline cannot be run.
         """
-        from .loader import Loader
+        given = locals()  # the arguments
+        from .loader import Loader, changed
 
-        return Loader(self, **options)
+        return Loader(self, **changed(given))
 
     @checked
     def pack(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import os
 import pathlib
 import pickle
@@ -21,6 +22,7 @@ import headrace as hr
 import userfns
 from conftest import run_script
 from headrace import _headrace, contact_sheet
+from headrace.loader import LoaderOptions, changed
 
 
 def numbers(batches: Any) -> list[int]:
@@ -281,6 +283,7 @@ def test_a_loader_is_not_copied(copier: Any) -> None:
         ({"ledger": 3}, "ledger is the path"),
         ({"device": "bogus"}, "no torch device"),
         ({"thread": 1}, "did you mean 'threads'? Arguments are"),
+        ({"num_replicas": 2}, "there is no argument 'num_replicas'; ranks are given as shard="),
     ],
 )
 def test_wrong_options_are_told(options: dict[str, Any], words: str) -> None:
@@ -511,3 +514,16 @@ def test_a_batch_can_be_made_of_values_and_moved(vision: hr.Pipeline) -> None:
     torch = pytest.importorskip("torch")
     moved = next(iter(vision.loader(output="torch"))).to(torch.device("cpu"), non_blocking=True)
     assert moved.records == 8 and moved.epoch == 0 and moved.image.dtype == torch.float32
+
+
+def test_the_signature_of_loader_has_every_option_with_its_default() -> None:
+    parameters = dict(inspect.signature(hr.Pipeline.loader).parameters)
+    del parameters["self"]
+    assert list(parameters) == list(LoaderOptions.__annotations__)
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters.values())
+    defaults = {name: p.default for name, p in parameters.items()}
+    assert changed(defaults) == {}
+    pipe = hr.range(3).batch(2)
+    assert repr(pipe.loader(**defaults)) == repr(pipe.loader()) == repr(hr.Loader(pipe))
+    assert changed({**defaults, "epochs": True, "seed": 0, "threads": 0}) == {"epochs": True, "seed": 0, "threads": 0}
+    assert "seed=3" in repr(pipe.loader(seed=3, ordered=True))
