@@ -3,7 +3,7 @@
  *
  * Layouts that are known by their names come first (Pascal VOC, COCO, IDX, a table beside
  * photos), then the kind of which there are most files. Where records hold bytes, the
- * first one says whether they are photos or sounds.
+ * first one says whether they are photos or sounds (docs/decisions/0050).
  */
 #include "propose.h"
 #include "coco_file.h"

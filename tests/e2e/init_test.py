@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import pathlib
+import random
 import struct
 import subprocess
 import sys
@@ -242,6 +243,24 @@ def paths_are_quoted():
     os.mkdir(name)
     done = subprocess.run([headrace, "init", name], capture_output=True)
     assert done.returncode == 2 and b"not UTF-8" in done.stderr, done
+
+
+@test
+def tables_of_any_bytes_are_survived():
+    seed = int.from_bytes(os.urandom(4), "little")
+    print(f"# seed {seed}")
+    draw = random.Random(seed)
+    folder = fill(temp / "drawn", ["1.jpg", "img/2.jpg"])
+    words = [b"path", b"label", b"1.jpg", b"img/2.jpg", b",", b"\n", b'"', b'""', b"{", b"}", b"[", b":", b" ", b"\xff", b"\0",
+             b'{"file": "1.jpg"', b'"file_name": "1.jpg"', b'"images"', b'"annotations"', b'"bbox"', b"a" * 200]
+    for _ in range(60):
+        name = draw.choice(["t.csv", "t.jsonl", "t.json"])
+        for old in folder.glob("t.*"):
+            old.unlink()
+        (folder / name).write_bytes(b"".join(draw.choice(words) for _ in range(draw.randrange(40))))
+        done = run("init", folder, code=None)
+        # a table that names no photo is left alone; one that does is proposed, whatever its source will say of it
+        assert done.returncode == 0 and done.stdout.startswith("# "), (seed, name, (folder / name).read_bytes(), done)
 
 
 @test
