@@ -654,6 +654,15 @@ struct hr_object *hr__packed_scanned(struct hr_packed *packed)
     return &packed->scanned;
 }
 
+size_t hr__packed_entries(const struct hr_packed *packed)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i + 1 < packed->cut_count; i++)
+        count += packed->cuts[i].kind != CUT_PLAIN;
+    return count;
+}
+
 /* ---- opening: cuts ---- */
 
 struct opening {
@@ -783,22 +792,26 @@ static enum hr_err roll_back(struct opening *opening, uint64_t out)
     return HR_OK;
 }
 
-/* After each event: a cut where one is due. */
+/* Bytes since the last cut where decoding can begin. */
+static uint64_t since_resumable(const struct opening *opening)
+{
+    const struct hr_packed *packed = opening->packed;
+
+    return opening->decoder->out -
+           packed->cuts[resumable(packed, packed->cut_count - 1)].out;
+}
+
+/* After each event: a cut where one is due. A stream that ends a little after a plain cut
+ * gets one of its own: else streams of about a block's size would have none. */
 static enum hr_err maybe_cut(struct opening *opening, enum hr_unpack_event event)
 {
-    struct hr_packed *packed = opening->packed;
-    uint64_t last;
-
-    if (opening->filled == BLOCK_ROOM)
-        return add_cut(opening, event == HR_UNPACK_END ? CUT_STREAM : CUT_PLAIN);
-    if (opening->filled < BLOCK_BYTES)
-        return HR_OK;
-    if (event == HR_UNPACK_END)
+    if (event == HR_UNPACK_END && opening->filled > 0 &&
+        since_resumable(opening) >= BLOCK_BYTES)
         return add_cut(opening, CUT_STREAM);
-    if (event != HR_UNPACK_MARK)
-        return HR_OK;
-    last = packed->cuts[resumable(packed, packed->cut_count - 1)].out;
-    if (opening->decoder->out - last < packed->cache->span)
+    if (opening->filled == BLOCK_ROOM)
+        return add_cut(opening, CUT_PLAIN);
+    if (opening->filled < BLOCK_BYTES || event != HR_UNPACK_MARK ||
+        since_resumable(opening) < opening->packed->cache->span)
         return HR_OK;
     hr__unpack_mark(opening->decoder->unpack, &opening->mark);
     return add_cut(opening, CUT_MARK);

@@ -69,6 +69,9 @@ struct hr_object *hr__packed_scanned(struct hr_packed *packed);
 HR_CHECK enum hr_err hr__packed_check(const struct hr_packed *packed, uint64_t offset,
                                       size_t bytes, struct hr_error *reterr);
 
+/* Places where decoding can begin. */
+size_t hr__packed_entries(const struct hr_packed *packed);
+
 /* From now on reads find that the file has changed: `file` is it, open, and outlives the
  * object. */
 void hr__packed_watch(struct hr_packed *packed, const struct hr_object *file);

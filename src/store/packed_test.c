@@ -73,6 +73,13 @@ static void pack(enum hr_packing packing, int level, const char *data, size_t by
     pack_deflate(packing, level, data, bytes, out);
 }
 
+/* Streams that can be entered nowhere but at their beginnings. */
+#ifdef HR_ZSTD
+#define PACKED HR_PACKING_ZSTD
+#else
+#define PACKED HR_PACKING_GZIP
+#endif
+
 /* A file of several streams, and where they begin in what it unpacks to and in it. */
 struct file {
     struct hr_rng rng;
@@ -215,6 +222,35 @@ TEST(any_range_has_the_bytes_that_were_packed)
             close_file(&opened);
             file_finish(&file);
         }
+}
+
+/* Blocks have 1 to 1.25 MiB: streams must not be as long by luck. */
+TEST(streams_of_any_length_can_be_entered)
+{
+    struct file file;
+
+    file_init(&file, HR_PACKING_GZIP, 77, 1);
+    for (size_t bytes = 300000; bytes <= 3000000; bytes += 180000) {
+        struct opened opened;
+
+        hr__str_clear(&file.plain);
+        hr__str_clear(&file.packed);
+        for (size_t i = 0; i < 12; i++) {
+            size_t begin = file.plain.length;
+
+            while (file.plain.length < begin + bytes)
+                hr__str_add(&file.plain, "some words and some words and a number: 7\n");
+            pack(PACKED, 1, hr__str_text(&file.plain) + begin, file.plain.length - begin,
+                 &file.packed);
+        }
+        file.packing = PACKED;
+        open_file(&opened, &file);
+        CHECK(hr__packed_entries(opened.packed) >=
+              (bytes >= 1 << 20 ? 12 : file.plain.length / (3 << 20)));
+        check_ranges(&opened, &file, &file.rng, 5);
+        close_file(&opened);
+    }
+    file_finish(&file);
 }
 
 TEST(what_compresses_extremely_well_is_read_too)
