@@ -19,9 +19,10 @@ if [ "$1" = neon ]; then
     done
     dpkg --print-foreign-architectures 2>/dev/null | grep -qx arm64 || foreign=arm64
 fi
-# Optional: without libsndfile FLAC, Ogg and MP3 are not read, without libcurl and expat no http://, s3://, without expat no XML of Pascal VOC, without libzstd no zstd;
+# Optional: without libsndfile FLAC, Ogg and MP3 are not read, without libcurl and expat no http://, s3://, without expat no XML of Pascal VOC, without libzstd no zstd,
+# without libevent no service;
 # checks that need the others are skipped.
-wishes="libsndfile1-dev libcurl4-openssl-dev libexpat1-dev libzstd-dev"
+wishes="libsndfile1-dev libcurl4-openssl-dev libexpat1-dev libzstd-dev libevent-dev"
 [ "$1" = check ] && wishes="$wishes clang-format-14 libclang-rt-14-dev"
 
 # A package may be installed for several architectures; only the requested one counts.

@@ -1,0 +1,67 @@
+/*
+ * net/address.c - see address.h.
+ */
+#include "net/address.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "net/net.h"
+
+/* Splits the text at its last colon; false if that gives no host and port. */
+static bool split(const char *text, char *host, const char **ret_port)
+{
+    const char *colon = strrchr(text, ':');
+    size_t length = colon != NULL ? (size_t)(colon - text) : 0;
+
+    if (length == 0 || length >= HR_NET_ADDRESS_MAX ||
+        strspn(colon + 1, "0123456789") != strlen(colon + 1) || strlen(colon + 1) > 5 ||
+        colon[1] == '\0')
+        return false;
+    if (text[0] == '[' && text[length - 1] == ']') {
+        text++;
+        length -= 2;
+    }
+    memcpy(host, text, length);
+    host[length] = '\0';
+    *ret_port = colon + 1;
+    return length > 0;
+}
+
+enum hr_err hr__address_parse(const char *text, struct sockaddr_storage *ret_address,
+                              socklen_t *ret_bytes, struct hr_error *reterr)
+{
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    char host[HR_NET_ADDRESS_MAX];
+    const char *port;
+    int failed;
+
+    if (!split(text, host, &port))
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "'%s' is not an address: write HOST:PORT, as 127.0.0.1:7070",
+                        text);
+    failed = getaddrinfo(host, port, &hints, &found);
+    if (failed != 0)
+        return hr__fail(reterr, HR_ERR_NOT_FOUND, "cannot look up '%s': %s", text,
+                        gai_strerror(failed));
+    memcpy(ret_address, found->ai_addr, found->ai_addrlen);
+    *ret_bytes = found->ai_addrlen;
+    freeaddrinfo(found);
+    return HR_OK;
+}
+
+void hr__address_print(const struct sockaddr_storage *address, socklen_t bytes, char *to,
+                       size_t room)
+{
+    char host[NI_MAXHOST], port[NI_MAXSERV];
+
+    to[0] = '\0';
+    if (getnameinfo((const struct sockaddr *)address, bytes, host, sizeof host, port,
+                    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return;
+    snprintf(to, room, address->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}

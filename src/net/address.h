@@ -1,0 +1,22 @@
+/*
+ * net/address.h - "host:port" as text and as a socket's address.
+ */
+#ifndef HR_NET_ADDRESS_H
+#define HR_NET_ADDRESS_H
+
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "headrace/base.h"
+
+/* Looks "host:port" or "[v6]:port" up; the host may be a name. HR_ERR_ARGUMENT for a
+ * wrong form, HR_ERR_NOT_FOUND for an unknown host. */
+HR_CHECK enum hr_err
+hr__address_parse(const char *text, struct sockaddr_storage *ret_address,
+                  socklen_t *ret_bytes, struct hr_error *reterr);
+
+/* Writes "host:port" with a numeric host. */
+void hr__address_print(const struct sockaddr_storage *address, socklen_t bytes, char *to,
+                       size_t room);
+
+#endif

@@ -1,0 +1,109 @@
+/*
+ * net/intake.c - see intake.h.
+ */
+#include "net/intake.h"
+
+#include <assert.h>
+#include <string.h>
+
+void hr__intake_init(struct hr_intake *in, struct hr_pool *pool, size_t payload_max)
+{
+    memset(in, 0, sizeof *in);
+    in->pool = pool;
+    in->payload_max = payload_max;
+}
+
+void hr__intake_finish(struct hr_intake *in)
+{
+    hr_buffer_unref(in->data);
+    in->data = NULL;
+}
+
+static enum hr_err open_payload(struct hr_intake *in, struct hr_error *reterr)
+{
+    if (in->head.type != HR_FRAME_DATA)
+        return HR_OK;
+    if (in->head.bytes > in->payload_max)
+        return hr__fail(reterr, HR_ERR_LIMIT,
+                        "a DATA frame announces %u bytes; this side takes at most %zu",
+                        in->head.bytes, in->payload_max);
+    if (hr_pool_get(in->pool, in->head.bytes, &in->data) != HR_OK)
+        return hr__fail(reterr, HR_ERR_MEMORY, "no memory for a frame of %u bytes",
+                        in->head.bytes);
+    return HR_OK;
+}
+
+/* Copies what is missing of the first `until` bytes of the frame to `to`. */
+static size_t
+fill(struct hr_intake *in, char *to, size_t until, const char *bytes, size_t count)
+{
+    size_t more = until - in->have;
+
+    more = count < more ? count : more;
+    if (more > 0)
+        memcpy(to, bytes, more);
+    in->have += more;
+    return more;
+}
+
+static char *payload_of(struct hr_intake *in)
+{
+    return in->data != NULL ? hr_buffer_data(in->data) : in->bytes + HR_FRAME_HEAD;
+}
+
+static enum hr_err complete(struct hr_intake *in, struct hr_frame *ret_frame,
+                            struct hr_buffer **ret_data, struct hr_error *reterr)
+{
+    HR_TRY(hr__frame_read(in->bytes, &in->head, payload_of(in), ret_frame, reterr));
+    *ret_data = in->data;
+    in->data = NULL;
+    in->have = 0;
+    return HR_OK;
+}
+
+enum hr_err
+hr__intake_add(struct hr_intake *in, const char *bytes, size_t count, size_t *ret_used,
+               bool *ret_complete, struct hr_frame *ret_frame,
+               struct hr_buffer **ret_data, struct hr_error *reterr)
+{
+    size_t used = 0;
+
+    *ret_used = 0;
+    *ret_complete = false;
+    if (in->have < HR_FRAME_HEAD) {
+        used = fill(in, in->bytes + in->have, HR_FRAME_HEAD, bytes, count);
+        if (in->have == HR_FRAME_HEAD) {
+            HR_TRY(hr__frame_read_head(in->bytes, &in->head, reterr));
+            HR_TRY(open_payload(in, reterr));
+        }
+    }
+    if (in->have >= HR_FRAME_HEAD) {
+        size_t until = HR_FRAME_HEAD + in->head.bytes;
+
+        used += fill(in, payload_of(in) + (in->have - HR_FRAME_HEAD), until, bytes + used,
+                     count - used);
+        if (in->have == until) {
+            HR_TRY(complete(in, ret_frame, ret_data, reterr));
+            *ret_complete = true;
+        }
+    }
+    *ret_used = used;
+    return HR_OK;
+}
+
+size_t hr__intake_room(const struct hr_intake *in, char **ret_to)
+{
+    size_t missing;
+
+    if (in->data == NULL)
+        return 0;
+    missing = HR_FRAME_HEAD + in->head.bytes - in->have;
+    *ret_to = (char *)hr_buffer_data(in->data) + (in->have - HR_FRAME_HEAD);
+    return missing > 0 ? missing - 1 : 0;
+}
+
+void hr__intake_wrote(struct hr_intake *in, size_t bytes)
+{
+    assert(in->data != NULL && in->have + bytes < HR_FRAME_HEAD + in->head.bytes);
+    in->have += bytes;
+}

@@ -1,0 +1,428 @@
+/*
+ * net/net.c - the loop: accepting, connecting, time, and telling what was lost.
+ */
+#include "net/net_internal.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "net/address.h"
+
+#define BACKLOG 512
+#define ACCEPTS_MAX 64 /* before connections get a turn */
+/* A peer that vanishes without a word is noticed after about this long. */
+#define SILENT_S 10
+#define PROBE_S 2
+
+void hr__net_lock(struct hr_net *net)
+{
+    pthread_mutex_lock(&net->lock);
+}
+
+void hr__net_unlock(struct hr_net *net)
+{
+    pthread_mutex_unlock(&net->lock);
+}
+
+pthread_mutex_t *hr__net_mutex(struct hr_net *net)
+{
+    return &net->lock;
+}
+
+static void wake(const struct hr_net *net)
+{
+    const uint64_t one = 1;
+    int saved = errno;
+
+    (void)!write(net->wake_fd, &one, sizeof one); /* full: it wakes anyway */
+    errno = saved;
+}
+
+void hr__net_wake(struct hr_net *net)
+{
+    if (!__atomic_exchange_n(&net->woken, true, __ATOMIC_ACQ_REL))
+        wake(net);
+}
+
+void hr__net_stop(struct hr_net *net)
+{
+    __atomic_store_n(&net->stopped, true, __ATOMIC_RELEASE);
+    wake(net);
+}
+
+/* ---- connections ---- */
+
+static void on_conn(evutil_socket_t fd, short what, void *user);
+
+/* Settings that only help: failure is harmless. */
+static void tune(int fd)
+{
+    const int one = 1, silent_s = SILENT_S, silent_ms = SILENT_S * 1000,
+              probe_s = PROBE_S, probes = SILENT_S / PROBE_S;
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &silent_s, sizeof silent_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &probe_s, sizeof probe_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof silent_ms);
+}
+
+static uint32_t free_number(const struct hr_net *net)
+{
+    for (uint32_t i = 1; i <= net->options.peers_max; i++)
+        if (net->conns[i] == NULL)
+            return i;
+    return 0;
+}
+
+/* Takes over `fd`, also on failure. */
+static struct hr_conn *add_conn(struct hr_net *net, int fd, enum hr_conn_state state)
+{
+    uint32_t number = free_number(net);
+    struct hr_conn *conn = number != 0 ? hr__calloc(1, sizeof *conn) : NULL;
+
+    if (conn == NULL) {
+        close(fd);
+        return NULL;
+    }
+    conn->net = net;
+    conn->peer = number;
+    conn->fd = fd;
+    conn->state = state;
+    hr__intake_init(&conn->intake, net->pool, net->options.payload_max);
+    conn->on_read = hr__event.new(net->base, fd, EV_READ | EV_PERSIST, on_conn, conn);
+    conn->on_write = hr__event.new(net->base, fd, EV_WRITE | EV_PERSIST, on_conn, conn);
+    if (conn->on_read == NULL || conn->on_write == NULL ||
+        hr__event.add(state == HR_CONN_OPEN ? conn->on_read : conn->on_write, NULL) !=
+            0) {
+        hr__conn_free(conn);
+        return NULL;
+    }
+    tune(fd);
+    net->conns[number] = conn;
+    return conn;
+}
+
+static void arm_listed(struct hr_net *net)
+{
+    while (net->to_arm != NULL) {
+        struct hr_conn *conn = net->to_arm;
+
+        net->to_arm = conn->next_to_arm;
+        conn->listed = false;
+        hr__conn_arm(conn);
+    }
+}
+
+/* Arms what has to be written and tells what was lost. Hooks may cause more of both. */
+static void settle(struct hr_net *net)
+{
+    const struct hr_net_hooks *hooks = net->options.hooks;
+
+    arm_listed(net);
+    while (net->dead != NULL) {
+        struct hr_conn *conn = net->dead;
+
+        net->dead = conn->next_dead;
+        if (hooks->lost != NULL)
+            hooks->lost(net->options.user, conn->peer, &conn->why);
+        net->conns[conn->peer] = NULL;
+        hr__conn_free(conn);
+        arm_listed(net);
+    }
+}
+
+static void finish_connect(struct hr_conn *conn)
+{
+    struct hr_net *net = conn->net;
+    struct hr_error why = {0};
+    int failed = 0;
+    socklen_t bytes = sizeof failed;
+
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &failed, &bytes) != 0)
+        failed = errno;
+    hr__event.del(conn->on_write);
+    if (failed == 0 && hr__event.add(conn->on_read, NULL) != 0)
+        failed = ENOMEM;
+    if (failed != 0) {
+        hr__fail_errno(&why, HR_ERR_IO, failed, "cannot connect to %s", conn->address);
+        hr__conn_kill(conn, &why);
+        return;
+    }
+    conn->state = HR_CONN_OPEN;
+    if (net->options.hooks->connected != NULL)
+        net->options.hooks->connected(net->options.user, conn->peer);
+}
+
+static void write_more(struct hr_conn *conn)
+{
+    struct hr_net *net = conn->net;
+
+    hr__conn_write(conn);
+    if (conn->first != NULL || !conn->waits || conn->state != HR_CONN_OPEN)
+        return;
+    conn->waits = false;
+    if (net->options.hooks->drained != NULL)
+        net->options.hooks->drained(net->options.user, conn->peer);
+}
+
+static void on_conn(evutil_socket_t fd, short what, void *user)
+{
+    struct hr_conn *conn = user;
+    struct hr_net *net = conn->net;
+
+    (void)fd;
+    hr__net_lock(net);
+    if (conn->state == HR_CONN_CONNECTING)
+        finish_connect(conn);
+    else if (conn->state != HR_CONN_DEAD && (what & EV_WRITE))
+        write_more(conn);
+    else if (conn->state != HR_CONN_DEAD)
+        hr__conn_read(conn);
+    hr__conn_arm(conn);
+    hr__conn_end_closing(conn);
+    settle(net);
+    hr__net_unlock(net);
+}
+
+enum hr_err hr__net_connect(struct hr_net *net, const char *address, uint32_t *ret_peer,
+                            struct hr_error *reterr)
+{
+    struct sockaddr_storage to;
+    socklen_t bytes;
+    struct hr_conn *conn;
+    int fd;
+
+    if (free_number(net) == 0)
+        return hr__fail(reterr, HR_ERR_LIMIT, "there are %u connections already",
+                        net->options.peers_max);
+    HR_TRY(hr__address_parse(address, &to, &bytes, reterr));
+    fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot connect to %s", address);
+    if (connect(fd, (struct sockaddr *)&to, bytes) != 0 && errno != EINPROGRESS) {
+        hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot connect to %s", address);
+        close(fd);
+        return HR_ERR_IO;
+    }
+    conn = add_conn(net, fd, HR_CONN_CONNECTING);
+    if (conn == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "no memory for a connection");
+    snprintf(conn->address, sizeof conn->address, "%s", address);
+    *ret_peer = conn->peer;
+    return HR_OK;
+}
+
+/* ---- listening ---- */
+
+/* Tells a connection that is one too many. */
+static void turn_away(const struct hr_net *net, int fd)
+{
+    struct hr_frame frame = {.type = HR_FRAME_ERROR};
+    char bytes[HR_FRAME_HEAD + HR_FRAME_CONTROL_MAX];
+
+    frame.u.error.code = HR_ERR_LIMIT;
+    snprintf(frame.u.error.text, sizeof frame.u.error.text,
+             "there are %u connections already; raise the limit or try again later",
+             net->options.peers_max);
+    (void)!send(fd, bytes, hr__frame_write(&frame, bytes), MSG_NOSIGNAL);
+    close(fd);
+}
+
+static void on_accept(evutil_socket_t listener, short what, void *user)
+{
+    struct hr_net *net = user;
+
+    (void)what;
+    hr__net_lock(net);
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct hr_conn *conn;
+
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
+            net->accepts = false; /* they wait until the next tick */
+            hr__event.del(net->on_accept);
+        }
+        if (fd < 0)
+            break;
+        if (free_number(net) == 0) {
+            turn_away(net, fd);
+            continue;
+        }
+        conn = add_conn(net, fd, HR_CONN_OPEN);
+        if (conn != NULL && net->options.hooks->accepted != NULL)
+            net->options.hooks->accepted(net->options.user, conn->peer);
+    }
+    settle(net);
+    hr__net_unlock(net);
+}
+
+static enum hr_err listen_at(int fd, const char *address, struct hr_error *reterr)
+{
+    struct sockaddr_storage at;
+    const int one = 1;
+    socklen_t bytes;
+
+    HR_TRY(hr__address_parse(address, &at, &bytes, reterr));
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(fd, (struct sockaddr *)&at, bytes) != 0 || listen(fd, BACKLOG) != 0)
+        return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot listen at %s", address);
+    return HR_OK;
+}
+
+enum hr_err
+hr__net_listen(struct hr_net *net, const char *address, struct hr_error *reterr)
+{
+    struct sockaddr_storage at;
+    socklen_t bytes = sizeof at;
+    enum hr_err code;
+    int fd;
+
+    HR_TRY(hr__address_parse(address, &at, &bytes, reterr));
+    fd = socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot listen at %s", address);
+    code = listen_at(fd, address, reterr);
+    if (code == HR_OK) {
+        net->on_accept =
+            hr__event.new(net->base, fd, EV_READ | EV_PERSIST, on_accept, net);
+        if (net->on_accept == NULL || hr__event.add(net->on_accept, NULL) != 0)
+            code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    if (code != HR_OK) {
+        close(fd);
+        return code;
+    }
+    net->listen_fd = fd;
+    net->accepts = true;
+    bytes = sizeof at;
+    if (getsockname(fd, (struct sockaddr *)&at, &bytes) == 0)
+        hr__address_print(&at, bytes, net->address, sizeof net->address);
+    return HR_OK;
+}
+
+const char *hr__net_address(const struct hr_net *net)
+{
+    return net->address;
+}
+
+/* ---- the loop ---- */
+
+static void on_wake(evutil_socket_t fd, short what, void *user)
+{
+    struct hr_net *net = user;
+    uint64_t count;
+
+    (void)what;
+    (void)!read(fd, &count, sizeof count);
+    hr__net_lock(net);
+    __atomic_store_n(&net->woken, false, __ATOMIC_RELEASE);
+    if (net->options.hooks->woken != NULL)
+        net->options.hooks->woken(net->options.user);
+    settle(net);
+    hr__net_unlock(net);
+    if (__atomic_load_n(&net->stopped, __ATOMIC_ACQUIRE))
+        hr__event.base_loopbreak(net->base);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *user)
+{
+    struct hr_net *net = user;
+
+    (void)fd;
+    (void)what;
+    hr__net_lock(net);
+    for (uint32_t i = 1; net->closing > 0 && i <= net->options.peers_max; i++)
+        if (net->conns[i] != NULL)
+            hr__conn_end_closing(net->conns[i]);
+    if (net->on_accept != NULL && !net->accepts)
+        net->accepts = hr__event.add(net->on_accept, NULL) == 0;
+    if (net->options.hooks->tick != NULL)
+        net->options.hooks->tick(net->options.user);
+    settle(net);
+    hr__net_unlock(net);
+}
+
+static enum hr_err open_events(struct hr_net *net, struct hr_error *reterr)
+{
+    const struct timeval tick = {(time_t)(net->options.tick_ns / 1000000000),
+                                 (suseconds_t)(net->options.tick_ns % 1000000000 / 1000)};
+
+    HR_TRY(hr__event_load(reterr));
+    net->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (net->wake_fd < 0)
+        return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot make an eventfd");
+    net->base = hr__event.base_new();
+    if (net->base == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "cannot make an event loop");
+    net->on_wake =
+        hr__event.new(net->base, net->wake_fd, EV_READ | EV_PERSIST, on_wake, net);
+    net->on_tick = hr__event.new(net->base, -1, EV_PERSIST, on_tick, net);
+    if (net->on_wake == NULL || net->on_tick == NULL ||
+        hr__event.add(net->on_wake, NULL) != 0 || hr__event.add(net->on_tick, &tick) != 0)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    return HR_OK;
+}
+
+enum hr_err hr__net_open(const struct hr_net_options *options, struct hr_net **ret_net,
+                         struct hr_error *reterr)
+{
+    struct hr_net *net = hr__calloc(1, sizeof *net);
+    enum hr_err code = HR_ERR_MEMORY;
+
+    if (net == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    net->options = *options;
+    net->wake_fd = net->listen_fd = -1;
+    pthread_mutex_init(&net->lock, NULL);
+    net->conns = hr__calloc((size_t)options->peers_max + 1, sizeof(struct hr_conn *));
+    net->pool = hr_pool_create(0); /* bounded by the connections and their frames */
+    if (net->conns == NULL || net->pool == NULL)
+        hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    else
+        code = open_events(net, reterr);
+    if (code != HR_OK) {
+        hr__net_close(net);
+        return code;
+    }
+    *ret_net = net;
+    return HR_OK;
+}
+
+void hr__net_run(struct hr_net *net)
+{
+    hr__event.base_loop(net->base, 0);
+}
+
+void hr__net_close(struct hr_net *net)
+{
+    if (net == NULL)
+        return;
+    for (uint32_t i = 1; net->conns != NULL && i <= net->options.peers_max; i++)
+        if (net->conns[i] != NULL)
+            hr__conn_free(net->conns[i]);
+    if (net->on_wake != NULL)
+        hr__event.free(net->on_wake);
+    if (net->on_tick != NULL)
+        hr__event.free(net->on_tick);
+    if (net->on_accept != NULL)
+        hr__event.free(net->on_accept);
+    if (net->base != NULL)
+        hr__event.base_free(net->base);
+    if (net->listen_fd >= 0)
+        close(net->listen_fd);
+    if (net->wake_fd >= 0)
+        close(net->wake_fd);
+    hr_pool_unref(net->pool);
+    hr__free(net->conns);
+    pthread_mutex_destroy(&net->lock);
+    hr__free(net);
+}

@@ -1,0 +1,97 @@
+/*
+ * net/net.h - frames over TCP: a loop with a listener and any number of connections.
+ *
+ * One thread runs the loop. Reading, connecting, timers and every hook happen in it;
+ * any thread may send. One mutex, which the loop holds while it calls hooks, guards the
+ * net and may guard what its user keeps beside it.
+ *
+ * Everything is bounded. A connection holds one incoming frame of at most payload_max
+ * bytes, and at most queue_max bytes of outgoing control messages: a peer that does not
+ * read is closed. How much DATA waits is up to the sender, which asks hr__net_queued()
+ * and is told when the queue is empty. A peer that sends anything malformed is told why
+ * and closed; others do not notice.
+ *
+ * Connections are numbered from 1 on. A number is used again only after `lost`.
+ */
+#ifndef HR_NET_NET_H
+#define HR_NET_NET_H
+
+#include <pthread.h>
+
+#include "headrace/buffer.h"
+#include "wire/frame.h"
+
+#define HR_NET_ADDRESS_MAX 256u /* bytes of "host:port" with the terminating NUL */
+
+/* All are called with the lock held. NULL: not needed. */
+struct hr_net_hooks {
+    /* A connection was accepted, or one that hr__net_connect() began is made. */
+    void (*accepted)(void *user, uint32_t peer);
+    void (*connected)(void *user, uint32_t peer);
+    /* A frame; DATA with its payload, a reference that the hook owns. */
+    void (*frame)(void *user, uint32_t peer, const struct hr_frame *frame,
+                  struct hr_buffer *data);
+    /* The connection is gone, or could not be made. */
+    void (*lost)(void *user, uint32_t peer, const struct hr_error *why);
+    /* All DATA that waited has been handed to the system. */
+    void (*drained)(void *user, uint32_t peer);
+    void (*tick)(void *user);
+    void (*woken)(void *user); /* after hr__net_wake() */
+};
+
+struct hr_net_options {
+    uint32_t peers_max;
+    size_t payload_max; /* of incoming DATA */
+    size_t queue_max;   /* outgoing control messages of a connection, in bytes */
+    uint64_t tick_ns;
+    const struct hr_net_hooks *hooks;
+    void *user;
+};
+
+struct hr_net;
+
+/* HR_ERR_MEMORY, HR_ERR_IO, HR_ERR_UNSUPPORTED (no libevent). */
+HR_CHECK enum hr_err hr__net_open(const struct hr_net_options *options,
+                                  struct hr_net **ret_net, struct hr_error *reterr);
+/* After the loop has ended. Connections are closed without a hook. NULL is allowed. */
+void hr__net_close(struct hr_net *net);
+
+/* Runs the loop in the calling thread until hr__net_stop(). */
+void hr__net_run(struct hr_net *net);
+/* Any thread, with or without the lock; also signal handlers. */
+void hr__net_stop(struct hr_net *net);
+void hr__net_wake(struct hr_net *net);
+
+void hr__net_lock(struct hr_net *net);
+void hr__net_unlock(struct hr_net *net);
+pthread_mutex_t *hr__net_mutex(struct hr_net *net); /* for condition variables */
+
+/* The rest is called with the lock held. */
+
+/* Listens at "host:port"; port 0 draws one. HR_ERR_ARGUMENT, HR_ERR_IO. Before or in the
+ * loop. */
+HR_CHECK enum hr_err
+hr__net_listen(struct hr_net *net, const char *address, struct hr_error *reterr);
+/* "host:port" as it turned out; "" when it does not listen. */
+const char *hr__net_address(const struct hr_net *net);
+
+/* Begins to connect; `connected` or `lost` follows. In the loop, or before it. A host
+ * name is looked up at once, which may block. HR_ERR_ARGUMENT, HR_ERR_IO, HR_ERR_LIMIT,
+ * HR_ERR_MEMORY. */
+HR_CHECK enum hr_err hr__net_connect(struct hr_net *net, const char *address,
+                                     uint32_t *ret_peer, struct hr_error *reterr);
+
+/* Sends a control message. Failure shows as `lost`. */
+void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *frame);
+/* Sends DATA with all bytes of the payload, of which a reference is kept until it was
+ * sent. */
+void hr__net_send_data(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
+                       struct hr_buffer *payload);
+/* Bytes that wait, control and DATA. */
+size_t hr__net_queued(const struct hr_net *net, uint32_t peer);
+
+/* Closes after what was sent before, within a second; `lost` follows. What the peer sends
+ * meanwhile is ignored. */
+void hr__net_drop(struct hr_net *net, uint32_t peer);
+
+#endif

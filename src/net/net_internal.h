@@ -1,0 +1,83 @@
+/*
+ * net/net_internal.h - private interface between net.c (the loop) and conn.c (what one
+ * connection reads and writes).
+ */
+#ifndef HR_NET_NET_INTERNAL_H
+#define HR_NET_NET_INTERNAL_H
+
+#include <sys/socket.h>
+
+#include "net/event.h"
+#include "net/intake.h"
+#include "net/net.h"
+
+#define HR_NET_SCRATCH 65536u         /* bytes that are read at once */
+#define HR_NET_READ_MAX (1u << 20)    /* from one connection before others get a turn */
+#define HR_NET_LINGER_NS 1000000000ul /* for the rest, and for the peer to read it */
+
+/* A message that waits: its head, and for DATA the payload. */
+struct hr_net_out {
+    struct hr_net_out *next;
+    struct hr_buffer *payload; /* or NULL */
+    size_t bytes, sent;        /* head and payload */
+    size_t head_bytes;
+    char head[];
+};
+
+enum hr_conn_state {
+    HR_CONN_CONNECTING,
+    HR_CONN_OPEN,
+    HR_CONN_CLOSING, /* sends the rest; ends with the peer's end, or at `deadline_ns` */
+    HR_CONN_DEAD,    /* listed; `lost` is due */
+};
+
+struct hr_conn {
+    struct hr_net *net;
+    uint32_t peer;
+    int fd;
+    enum hr_conn_state state;
+    bool writes; /* on_write is added */
+    bool waits;  /* DATA was queued; `drained` is due */
+    bool listed; /* in hr_net.to_arm */
+    bool shut;   /* the peer was told that nothing follows */
+    struct event *on_read, *on_write;
+    struct hr_intake intake;
+    struct hr_net_out *first, *last;
+    size_t queued, control; /* bytes; of those, control messages */
+    uint64_t deadline_ns;
+    struct hr_conn *next_dead, *next_to_arm;
+    struct hr_error why;
+    char address[HR_NET_ADDRESS_MAX]; /* that it connects to; "" if accepted */
+};
+
+struct hr_net {
+    struct hr_net_options options;
+    pthread_mutex_t lock;
+    struct event_base *base;
+    struct event *on_wake, *on_tick, *on_accept;
+    int wake_fd, listen_fd;
+    bool stopped, woken; /* by __atomic */
+    struct hr_pool *pool;
+    struct hr_conn **conns; /* by number */
+    uint32_t closing;       /* connections in HR_CONN_CLOSING */
+    struct hr_conn *dead;
+    struct hr_conn *to_arm; /* have something to write that the system did not take */
+    bool accepts;           /* on_accept is added */
+    char address[HR_NET_ADDRESS_MAX];
+    char scratch[HR_NET_SCRATCH];
+};
+
+/* conn.c. Frees it; it must not be listed anywhere. */
+void hr__conn_free(struct hr_conn *conn);
+/* Ends the connection: `lost` is called by the loop. Keeps the first reason. */
+void hr__conn_kill(struct hr_conn *conn, const struct hr_error *why);
+/* Reads what has arrived and calls hooks. */
+void hr__conn_read(struct hr_conn *conn);
+/* Writes what the system takes. */
+void hr__conn_write(struct hr_conn *conn);
+/* Adds or removes the write event as the queue demands. In the loop. */
+void hr__conn_arm(struct hr_conn *conn);
+/* Ends a closing connection that has nothing more to do. */
+void hr__conn_end_closing(struct hr_conn *conn);
+
+#endif
