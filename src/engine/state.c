@@ -24,35 +24,33 @@
 
 /* ---- what a place means for other ranks ---- */
 
-static const struct hr_graph_node *sharding_node(const struct hr_engine *engine)
+static const struct hr_graph_node *sharding_node(const struct hr_graph *graph)
 {
-    const struct hr_graph *graph = engine->graph;
-
     for (size_t i = 0; i < graph->count; i++)
         if (graph->nodes[i].op->traits & HR_TRAIT_SHARDS)
             return &graph->nodes[i];
     return NULL;
 }
 
-/* This consumer's rank and world: from the options, else from the graph. */
-static void get_share(const struct hr_engine *engine, uint64_t *rank, uint64_t *world)
+void hr__state_share(const struct hr_graph *graph, const struct hr_iter_options *options,
+                     uint64_t *ret_rank, uint64_t *ret_world)
 {
     const struct hr_graph_node *node;
 
-    *rank = (uint64_t)engine->options.rank;
-    *world = (uint64_t)engine->options.world;
-    if (engine->options.world > 0)
+    *ret_rank = (uint64_t)options->rank;
+    *ret_world = (uint64_t)options->world;
+    if (options->world > 0)
         return;
-    node = sharding_node(engine);
+    node = sharding_node(graph);
     assert(node != NULL && node->op->order.share != NULL);
-    node->op->order.share(node->params, rank, world);
+    node->op->order.share(node->params, ret_rank, ret_world);
 }
 
 static uint64_t rank_of(const struct hr_engine *engine)
 {
     uint64_t rank, world;
 
-    get_share(engine, &rank, &world);
+    hr__state_share(engine->graph, &engine->options, &rank, &world);
     return rank;
 }
 
@@ -60,7 +58,7 @@ static uint64_t world_of(const struct hr_engine *engine)
 {
     uint64_t rank, world;
 
-    get_share(engine, &rank, &world);
+    hr__state_share(engine->graph, &engine->options, &rank, &world);
     return world;
 }
 
@@ -173,28 +171,44 @@ static void print_nodes(const struct hr_graph *graph, const struct hr_place *pla
         hr__str_add(out, "]");
 }
 
-enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
+void hr__saved_print_head(const struct hr_saved *s, struct hr_str *out)
 {
-    const struct hr_place *source = hr__place_source(&engine->place);
-    bool first = engine->epoch == engine->base_epoch;
-    uint64_t base = first ? engine->base : 0;
-    bool even = is_even(engine);
-
-    if (!engine->plan.ordered)
-        return HR_ERR_UNSUPPORTED;
     hr__str_addf(
         out,
         "{\"headrace_state\":%d,\"fingerprint\":\"%s\",\"seed\":%llu,\"epoch\":%llu,"
         "\"base\":%llu,\"position\":%llu,\"child\":%llu,\"world\":%llu,\"rank\":%llu,"
         "\"records\":%llu,\"moves\":%s,\"even\":%s,\"end\":[%llu,%llu]",
-        HR_STATE_VERSION, engine->fingerprint, (unsigned long long)engine->options.seed,
-        (unsigned long long)engine->epoch, (unsigned long long)base,
-        (unsigned long long)source->at, (unsigned long long)source->child,
-        (unsigned long long)world_of(engine), (unsigned long long)rank_of(engine),
-        (unsigned long long)(engine->earlier_records + engine->delivered_records),
-        moves(engine) ? "true" : "false", even ? "true" : "false",
-        (unsigned long long)(even ? step_end(engine, source->at) : source->at),
-        (unsigned long long)source->child);
+        HR_STATE_VERSION, s->fingerprint, (unsigned long long)s->seed,
+        (unsigned long long)s->epoch, (unsigned long long)s->base,
+        (unsigned long long)s->position, (unsigned long long)s->child,
+        (unsigned long long)s->world, (unsigned long long)s->rank,
+        (unsigned long long)s->records, s->moves ? "true" : "false",
+        s->even ? "true" : "false", (unsigned long long)s->end_position,
+        (unsigned long long)s->end_child);
+}
+
+enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
+{
+    const struct hr_place *source = hr__place_source(&engine->place);
+    bool first = engine->epoch == engine->base_epoch, even = is_even(engine);
+    const struct hr_saved saved = {
+        .fingerprint = engine->fingerprint,
+        .seed = engine->options.seed,
+        .epoch = engine->epoch,
+        .base = first ? engine->base : 0,
+        .position = source->at,
+        .child = source->child,
+        .world = world_of(engine),
+        .rank = rank_of(engine),
+        .records = engine->earlier_records + engine->delivered_records,
+        .moves = moves(engine),
+        .even = even,
+        .end_position = even ? step_end(engine, source->at) : source->at,
+        .end_child = source->child};
+
+    if (!engine->plan.ordered)
+        return HR_ERR_UNSUPPORTED;
+    hr__saved_print_head(&saved, out);
     if (first && !hr__done_is_empty(&engine->done)) {
         hr__str_add(out, ",");
         hr__done_print(&engine->done, out);

@@ -7,6 +7,7 @@
 #include "core/str.h"
 #include "engine/done.h"
 #include "engine/place.h"
+#include "headrace/engine.h"
 
 struct hr_engine;
 
@@ -35,12 +36,18 @@ struct hr_saved {
 };
 HR_CHECK enum hr_err hr__saved_parse(const struct hr_doc *doc, struct hr_saved *ret_saved,
                                      struct hr_error *reterr);
+/* Appends everything but nodes, done and classes, and the brace at the end. */
+void hr__saved_print_head(const struct hr_saved *saved, struct hr_str *out);
+/* The rank and world of a run with these options, which hr__engine_set_world() checked:
+ * theirs, or those of the graph. */
+struct hr_graph;
+void hr__state_share(const struct hr_graph *graph, const struct hr_iter_options *options,
+                     uint64_t *ret_rank, uint64_t *ret_world);
 HR_CHECK enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out);
 HR_CHECK enum hr_err
 hr__state_restore(struct hr_engine *engine, const char *json, struct hr_error *reterr);
 
 /* state_classes.c: appends the names of the classes of all sources, if there are any. */
-struct hr_graph;
 void hr__state_print_classes(const struct hr_graph *graph, struct hr_str *out);
 /* HR_ERR_STATE, which names the first difference, if the graph has other classes. */
 HR_CHECK enum hr_err

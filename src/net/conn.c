@@ -305,7 +305,7 @@ void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *fram
     enqueue(conn, out);
 }
 
-void hr__net_send_data(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
+void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
                        struct hr_buffer *payload)
 {
     struct hr_conn *conn = open_conn(net, peer);
@@ -318,7 +318,7 @@ void hr__net_send_data(struct hr_net *net, uint32_t peer, const struct hr_frame 
         kill_for_memory(conn);
         return;
     }
-    hr__frame_write_data(frame, hr_buffer_data(payload), hr_buffer_bytes(payload),
+    hr__frame_write_body(frame, hr_buffer_data(payload), hr_buffer_bytes(payload),
                          out->head);
     out->head_bytes = HR_FRAME_HEAD;
     out->bytes = HR_FRAME_HEAD + hr_buffer_bytes(payload);

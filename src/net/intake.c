@@ -21,9 +21,9 @@ void hr__intake_finish(struct hr_intake *in)
 
 static enum hr_err open_payload(struct hr_intake *in, struct hr_error *reterr)
 {
-    if (in->head.type != HR_FRAME_DATA)
+    if (!hr__frame_has_body(in->head.type))
         return HR_OK;
-    if (in->head.bytes > in->payload_max)
+    if (in->head.type == HR_FRAME_DATA && in->head.bytes > in->payload_max)
         return hr__fail(reterr, HR_ERR_LIMIT,
                         "a DATA frame announces %u bytes; this side takes at most %zu",
                         in->head.bytes, in->payload_max);

@@ -31,7 +31,7 @@ static void make_stream(void)
                 payload[k] = (char)(i + k);
             frame.type = HR_FRAME_DATA;
             frame.count = 1;
-            hr__frame_write_data(&frame, payload, bytes, stream + stream_bytes);
+            hr__frame_write_body(&frame, payload, bytes, stream + stream_bytes);
             memcpy(stream + stream_bytes + HR_FRAME_HEAD, payload, bytes);
             stream_bytes += HR_FRAME_HEAD + bytes;
         } else {
@@ -114,7 +114,7 @@ TEST(a_payload_that_is_too_large_is_refused_before_it_is_received)
     struct hr_intake in;
 
     begin(&in);
-    hr__frame_write_data(&frame, payload, sizeof payload, head);
+    hr__frame_write_body(&frame, payload, sizeof payload, head);
     CHECK_ERR(HR_ERR_LIMIT, add(&in, head, sizeof head, &error));
     CHECK_HAS(error.message, "announces 5001 bytes; this side takes at most 5000");
     CHECK(in.data == NULL);
@@ -128,7 +128,7 @@ TEST(what_is_malformed_is_refused_wherever_it_is_torn)
     struct hr_intake in;
 
     begin(&in);
-    hr__frame_write_data(&frame, bytes + HR_FRAME_HEAD, 100, bytes);
+    hr__frame_write_body(&frame, bytes + HR_FRAME_HEAD, 100, bytes);
     bytes[HR_FRAME_HEAD + 50] ^= 1;
     for (size_t cut = 0; cut < sizeof bytes; cut++) {
         hr__intake_init(&in, pool, PAYLOAD_MAX);
@@ -151,7 +151,7 @@ TEST(memory_that_is_refused_is_an_error)
     struct hr_error error = {0};
     struct hr_intake in;
 
-    hr__frame_write_data(&frame, bytes + HR_FRAME_HEAD, 100, bytes);
+    hr__frame_write_body(&frame, bytes + HR_FRAME_HEAD, 100, bytes);
     hr__intake_init(&in, small, PAYLOAD_MAX);
     CHECK_ERR(HR_ERR_MEMORY, add(&in, bytes, sizeof bytes, &error));
     CHECK_HAS(error.message, "100 bytes");

@@ -7,9 +7,9 @@
  *
  * Everything is bounded. A connection holds one incoming frame of at most payload_max
  * bytes, and at most queue_max bytes of outgoing control messages: a peer that does not
- * read is closed. How much DATA waits is up to the sender, which asks hr__net_queued()
- * and is told when the queue is empty. A peer that sends anything malformed is told why
- * and closed; others do not notice.
+ * read is closed. How many bytes of bodies wait is up to the sender, which asks
+ * hr__net_queued() and is told when the queue is empty. A peer that sends anything
+ * malformed is told why and closed; others do not notice.
  *
  * Connections are numbered from 1 on. A number is used again only after `lost`.
  */
@@ -28,12 +28,12 @@ struct hr_net_hooks {
     /* A connection was accepted, or one that hr__net_connect() began is made. */
     void (*accepted)(void *user, uint32_t peer);
     void (*connected)(void *user, uint32_t peer);
-    /* A frame; DATA with its payload, a reference that the hook owns. */
+    /* A frame; `data` is its body, a reference that the hook owns, or NULL. */
     void (*frame)(void *user, uint32_t peer, const struct hr_frame *frame,
                   struct hr_buffer *data);
     /* The connection is gone, or could not be made. */
     void (*lost)(void *user, uint32_t peer, const struct hr_error *why);
-    /* All DATA that waited has been handed to the system. */
+    /* All bodies that waited have been handed to the system. */
     void (*drained)(void *user, uint32_t peer);
     void (*tick)(void *user);
     void (*woken)(void *user); /* after hr__net_wake() */
@@ -83,11 +83,10 @@ HR_CHECK enum hr_err hr__net_connect(struct hr_net *net, const char *address,
 
 /* Sends a control message. Failure shows as `lost`. */
 void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *frame);
-/* Sends DATA with all bytes of the payload, of which a reference is kept until it was
- * sent. */
-void hr__net_send_data(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
+/* Sends a frame with a body, of which a reference is kept until it was sent. */
+void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
                        struct hr_buffer *payload);
-/* Bytes that wait, control and DATA. */
+/* Bytes that wait. */
 size_t hr__net_queued(const struct hr_net *net, uint32_t peer);
 
 /* Closes after what was sent before, within a second; `lost` follows. What the peer sends

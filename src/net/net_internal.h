@@ -15,7 +15,7 @@
 #define HR_NET_READ_MAX (1u << 20)    /* from one connection before others get a turn */
 #define HR_NET_LINGER_NS 1000000000ul /* for the rest, and for the peer to read it */
 
-/* A message that waits: its head, and for DATA the payload. */
+/* A message that waits: its head, and its body. */
 struct hr_net_out {
     struct hr_net_out *next;
     struct hr_buffer *payload; /* or NULL */
@@ -37,7 +37,7 @@ struct hr_conn {
     int fd;
     enum hr_conn_state state;
     bool writes; /* on_write is added */
-    bool waits;  /* DATA was queued; `drained` is due */
+    bool waits;  /* a body was queued; `drained` is due */
     bool listed; /* in hr_net.to_arm */
     bool shut;   /* the peer was told that nothing follows */
     struct event *on_read, *on_write;

@@ -82,7 +82,7 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
     else if (frame->type == HR_FRAME_GOODBYE)
         hr__net_drop(e->net, peer);
     else if (data != NULL)
-        hr__net_send_data(e->net, peer, frame, data);
+        hr__net_send_body(e->net, peer, frame, data);
     else
         hr__net_send(e->net, peer, frame);
     hr_buffer_unref(data);
@@ -262,7 +262,7 @@ TEST(frames_come_back_however_they_are_torn)
 
         for (size_t k = 0; k < payload; k++)
             bytes[HR_FRAME_HEAD + k] = (char)hr__rng_u64(&rng);
-        hr__frame_write_data(&frame, bytes + HR_FRAME_HEAD, payload, bytes);
+        hr__frame_write_body(&frame, bytes + HR_FRAME_HEAD, payload, bytes);
         while (sent < HR_FRAME_HEAD + payload) {
             size_t piece = 1 + hr__rng_below(&rng, 1u << hr__rng_below(&rng, 18));
             size_t rest = HR_FRAME_HEAD + payload - sent;
@@ -341,7 +341,7 @@ TEST(data_waits_in_its_buffer_and_the_sender_is_told_when_it_is_gone)
     memset(hr_buffer_data(payload), 7, hr_buffer_bytes(payload));
     wait_for(e, &e->accepted, 1);
     hr__net_lock(e->net);
-    hr__net_send_data(e->net, 1, &frame, payload);
+    hr__net_send_body(e->net, 1, &frame, payload);
     CHECK(hr__net_queued(e->net, 1) > 0);
     CHECK(!hr_buffer_is_writable(payload));
     CHECK_EQ_INT(e->drained, 0);

@@ -64,7 +64,7 @@ new_consumers(const struct hr_dispatcher *d, uint32_t world,
     return HR_OK;
 }
 
-static struct hr_lease_job *find_job(const struct hr_dispatcher *d, uint64_t id)
+struct hr_lease_job *hr__lease_find_job(const struct hr_dispatcher *d, uint64_t id)
 {
     for (size_t i = 0; i < d->job_count; i++)
         if (d->jobs[i].options.id == id)
@@ -80,7 +80,7 @@ hr__lease_add_job(struct hr_dispatcher *d, const struct hr_lease_job_options *op
 
     if (options->split == 0 || options->window == 0 || options->world == 0 ||
         options->world > HR_LEASE_WORLD_MAX || options->end > HR_FRAME_POSITION_MAX ||
-        find_job(d, options->id) != NULL)
+        hr__lease_find_job(d, options->id) != NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "job %016llx: it exists, or its split, window or number of "
                         "consumers is out of range",
@@ -335,7 +335,7 @@ static enum hr_err
 hello_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame,
              uint64_t now, struct hr_actions *actions, struct hr_error *reterr)
 {
-    struct hr_lease_job *job = find_job(d, frame->job);
+    struct hr_lease_job *job = hr__lease_find_job(d, frame->job);
     struct hr_lease_consumer *consumer;
     struct hr_frame *answer;
 
@@ -410,7 +410,7 @@ static void serve(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
 static void finished(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame,
                      uint64_t now, struct hr_actions *actions)
 {
-    struct hr_lease_job *job = find_job(d, frame->job);
+    struct hr_lease_job *job = hr__lease_find_job(d, frame->job);
     struct hr_lease_consumer *consumer;
     struct hr_share share;
 
@@ -451,8 +451,11 @@ from_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame,
     struct hr_lease_consumer *consumer;
     struct hr_share share;
 
-    if (p->rank >= job->world || frame->generation == 0 ||
-        job->consumers[p->rank].generation != frame->generation) {
+    uint32_t generation = /* GOODBYE bears none */
+        frame->type == HR_FRAME_GOODBYE ? p->generation : frame->generation;
+
+    if (p->rank >= job->world || generation == 0 ||
+        job->consumers[p->rank].generation != generation) {
         hr__refuse(actions, peer, HR_ERR_CANCELLED,
                    "another client has taken over rank %u; this one must stop", p->rank);
         return;
@@ -528,6 +531,50 @@ expire(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, uint64_t now
     }
 }
 
+/* ---- jobs that nobody wants ---- */
+
+static bool has_client(const struct hr_lease_job *job)
+{
+    for (uint32_t i = 0; i < job->world; i++)
+        if (job->consumers[i].peer != 0)
+            return true;
+    return false;
+}
+
+/* The last job takes its place. */
+static void remove_job(struct hr_dispatcher *d, size_t at)
+{
+    struct hr_lease_job *job = &d->jobs[at];
+
+    for (uint32_t i = 0; i < job->world; i++)
+        end_all(d, &job->consumers[i]);
+    free_consumers(job->consumers, job->world);
+    d->job_count--;
+    *job = d->jobs[d->job_count];
+    for (size_t i = 1; i <= d->options.peers_max; i++) {
+        struct hr_lease_peer *p = &d->peers[i];
+
+        if (p->role == HR_FRAME_CLIENT && p->job == at) /* it has said GOODBYE */
+            p->role = 0;
+        else if (p->role == HR_FRAME_CLIENT && p->job == d->job_count)
+            p->job = at;
+    }
+}
+
+static void forget_idle(struct hr_dispatcher *d, uint64_t now)
+{
+    for (size_t j = d->job_count; d->options.idle_ns > 0 && j-- > 0;) {
+        struct hr_lease_job *job = &d->jobs[j];
+
+        if (has_client(job))
+            job->idle_since_ns = 0;
+        else if (job->idle_since_ns == 0)
+            job->idle_since_ns = now;
+        else if (now - job->idle_since_ns >= d->options.idle_ns)
+            remove_job(d, j);
+    }
+}
+
 void hr__lease_tick(struct hr_dispatcher *d, uint64_t now, struct hr_actions *actions)
 {
     for (size_t i = 1; i <= d->options.peers_max; i++) {
@@ -540,6 +587,7 @@ void hr__lease_tick(struct hr_dispatcher *d, uint64_t now, struct hr_actions *ac
     for (size_t j = 0; j < d->job_count; j++)
         for (uint32_t r = 0; r < d->jobs[j].world; r++)
             expire(d, &d->jobs[j].consumers[r], now);
+    forget_idle(d, now);
     hr__lease_grant(d, 0, NULL, now, actions);
 }
 
@@ -548,7 +596,7 @@ void hr__lease_tick(struct hr_dispatcher *d, uint64_t now, struct hr_actions *ac
 enum hr_err hr__lease_replay(struct hr_dispatcher *d, const struct hr_row *row,
                              struct hr_error *reterr)
 {
-    struct hr_lease_job *job = find_job(d, row->job);
+    struct hr_lease_job *job = hr__lease_find_job(d, row->job);
     struct hr_lease_consumer *consumers;
 
     if (job == NULL)

@@ -30,6 +30,7 @@ struct hr_lease_options {
     uint64_t served_ns;            /* after it was sent, until it is leased again */
     uint64_t hedge_ns;             /* the head of the line is slow */
     uint64_t silent_ns;            /* a peer that is not heard is taken for lost */
+    uint64_t idle_ns;              /* a job without a client is forgotten; 0: never */
 };
 
 struct hr_lease_job_options {
@@ -54,6 +55,7 @@ struct hr_lease_job {
     uint32_t membership, world;
     uint32_t generation; /* the last one given */
     struct hr_lease_consumer *consumers;
+    uint64_t idle_since_ns; /* no client was connected; 0: one is */
 };
 
 struct hr_lease_peer {
@@ -82,7 +84,8 @@ hr__lease_init(struct hr_dispatcher *d, const struct hr_lease_options *options,
                struct hr_error *reterr);
 void hr__lease_finish(struct hr_dispatcher *d);
 
-/* HR_ERR_ARGUMENT, HR_ERR_LIMIT, HR_ERR_MEMORY. */
+/* HR_ERR_ARGUMENT, HR_ERR_LIMIT, HR_ERR_MEMORY. A job of which no client is connected is
+ * forgotten `idle_ns` after the tick that sees it; clients know what a job was. */
 HR_CHECK enum hr_err
 hr__lease_add_job(struct hr_dispatcher *d, const struct hr_lease_job_options *options,
                   struct hr_error *reterr);
@@ -98,6 +101,9 @@ hr__lease_frame(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *fr
 void hr__lease_lost(struct hr_dispatcher *d, hr_peer peer, uint64_t now,
                     struct hr_actions *actions);
 void hr__lease_tick(struct hr_dispatcher *d, uint64_t now, struct hr_actions *actions);
+
+/* NULL if there is none. */
+struct hr_lease_job *hr__lease_find_job(const struct hr_dispatcher *d, uint64_t id);
 
 /* Whether all consumers have acknowledged the end. */
 bool hr__lease_job_is_done(const struct hr_lease_job *job);

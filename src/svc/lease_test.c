@@ -159,8 +159,7 @@ TEST(a_client_that_says_goodbye_makes_room_at_once)
     start(100, 10, 40, 1);
     join_client(2, 1, 0, 99, 0, 0);
     event(2, &(struct hr_frame){HR_FRAME_GOODBYE}, 1);
-    CHECK(sent(2, HR_FRAME_ERROR, 0) != NULL); /* without its generation it is not it */
-    hr__lease_lost(&d, 2, 1, fresh());
+    CHECK(sent(2, HR_FRAME_ERROR, 0) == NULL);
     join_client(3, 1, 0, 77, 0, 2);
     CHECK_EQ_INT(sent(3, HR_FRAME_WELCOME, 0)->generation, 2);
     hr__lease_finish(&d);
@@ -395,6 +394,37 @@ TEST(jobs_are_checked_and_limited)
     CHECK_ERR(HR_ERR_ARGUMENT, hr__lease_add_job(&d, &none, &error));
     CHECK_OK(hr__lease_add_job(&d, &other, &error));
     CHECK_ERR(HR_ERR_LIMIT, hr__lease_add_job(&d, &third, &error));
+    hr__lease_finish(&d);
+}
+
+TEST(a_job_without_a_client_is_forgotten_and_the_others_stay)
+{
+    const struct hr_lease_job_options other = {8, 100, 10, 40, 1};
+    struct hr_frame hello = client_hello(8, 1, 0, 6);
+
+    start(100, 10, 40, 1);
+    d.options.idle_ns = 1000 * MS;
+    CHECK_OK(hr__lease_add_job(&d, &other, NULL));
+    join_worker(1, 4, 0);
+    join_client(2, 1, 0, 5, 0, 0);
+    event(3, &hello, 0);
+    CHECK_EQ_INT(sent(3, HR_FRAME_WELCOME, 0)->generation, 1);
+    event(2, &(struct hr_frame){HR_FRAME_GOODBYE}, 10 * MS);
+    hr__lease_tick(&d, 20 * MS, fresh());
+    event(1, &(struct hr_frame){HR_FRAME_PROGRESS}, 1000 * MS);
+    progress(3, 1, 0, 1000 * MS);
+    hr__lease_tick(&d, 1000 * MS, fresh());
+    CHECK_EQ_INT(d.job_count, 2);
+    hr__lease_tick(&d, 1020 * MS, fresh());
+    CHECK_EQ_INT(d.job_count, 1);
+    CHECK(hr__lease_find_job(&d, JOB) == NULL);
+    CHECK(hr__lease_find_job(&d, 8) == &d.jobs[0]);
+    progress(3, 1, 30, 1030 * MS); /* its client goes on */
+    CHECK_EQ_INT(d.jobs[0].consumers[0].cursor, 30);
+    event(2, &(struct hr_frame){HR_FRAME_PROGRESS, .generation = 1}, 1040 * MS);
+    check_refused(2, HR_ERR_STATE, "not expected");
+    join_client(4, 1, 0, 5, 0, 1050 * MS);
+    check_refused(4, HR_ERR_NOT_FOUND, "there is no job");
     hr__lease_finish(&d);
 }
 

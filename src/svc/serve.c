@@ -252,7 +252,7 @@ static hr_peer look_at(struct hr_worker *worker, struct hr_serve_lease *lease)
         return 0;
     if (lease->at < client->cursor)
         lease->at = client->cursor < lease->until ? client->cursor : lease->until;
-    if (lease->at == lease->until)
+    if (lease->at == lease->until || client->full)
         return 0;
     if (client->sent >= client->total &&
         (client->sent > client->total || lease->at > client->cursor))
@@ -265,7 +265,7 @@ bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
 {
     struct hr_serve_lease *best = NULL;
     hr_peer to = 0;
-    uint64_t count;
+    uint64_t count, most = worker->options.frame_positions;
 
     for (uint32_t i = worker->lease_count; i-- > 0;) {
         struct hr_serve_lease *lease = &worker->leases[i];
@@ -283,11 +283,18 @@ bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
     }
     if (best == NULL)
         return false;
+    if (worker->clients[to].frame_positions > 0)
+        most = worker->clients[to].frame_positions;
     count = best->until - best->at;
-    count =
-        count < worker->options.frame_positions ? count : worker->options.frame_positions;
-    *ret_task = (struct hr_serve_task){
-        best->id, best->job, best->rank, best->generation, best->at, (uint32_t)count, to};
+    count = count < most ? count : most;
+    *ret_task = (struct hr_serve_task){.lease = best->id,
+                                       .job = best->job,
+                                       .rank = best->rank,
+                                       .generation = best->generation,
+                                       .position = best->at,
+                                       .until = best->until,
+                                       .count = (uint32_t)count,
+                                       .client = to};
     best->at += count;
     best->open++;
     return true;

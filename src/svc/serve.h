@@ -34,6 +34,9 @@ struct hr_serve_client {
     uint32_t rank, generation;
     uint64_t total, sent; /* bytes: allowed, sent */
     uint64_t cursor;      /* position of the epoch: what is below was taken */
+    bool full;            /* set by the caller: its connection takes nothing more now */
+    uint32_t
+        frame_positions; /* set by the caller: of a frame, or 0: as the options say */
 };
 
 struct hr_worker {
@@ -63,7 +66,7 @@ void hr__serve_tick(struct hr_worker *worker, uint64_t now, struct hr_actions *a
 struct hr_serve_task {
     uint64_t lease, job;
     uint32_t rank, generation;
-    uint64_t position;
+    uint64_t position, until; /* of the lease: what follows the frame, up to there */
     uint32_t count;
     hr_peer client;
 };

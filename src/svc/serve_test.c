@@ -205,3 +205,22 @@ TEST(failed_allocations_are_reported)
         hr__serve_finish(&worker);
     }
 }
+
+TEST(a_client_whose_connection_is_full_waits_and_others_do_not)
+{
+    struct hr_serve_task task;
+
+    start(4);
+    join(2, 1, 0);
+    credit(2, 1, 1000, 0);
+    lease(1, 0, 10, 0);
+    worker.clients[2].full = true;
+    CHECK(!hr__serve_next(&worker, &task, fresh()));
+    worker.clients[2].full = false;
+    worker.clients[2].frame_positions = 3;
+    CHECK(hr__serve_next(&worker, &task, fresh()));
+    CHECK_EQ_INT(task.position, 0);
+    CHECK_EQ_INT(task.count, 3);
+    CHECK_EQ_INT(task.until, 10);
+    hr__serve_finish(&worker);
+}

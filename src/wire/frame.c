@@ -10,34 +10,41 @@
 
 #include "core/hash.h"
 
-enum use { POSITION = 1, COUNT = 2, GENERATION = 4, RANGES = 8 };
+enum use { POSITION = 1, COUNT = 2, GENERATION = 4, RANGES = 8, BODY = 16 };
 
-/* What a type uses of the header, and the bytes of its payload without ranges and text.
- */
+/* What a type uses of the header, and the bytes of its payload without ranges and text;
+ * of a body at most. */
 static const struct kind {
     const char *name;
     unsigned uses;
     uint32_t bytes;
 } kinds[] = {
-    [HR_FRAME_HELLO] = {"HELLO",     POSITION | COUNT | GENERATION, 40},
-    [HR_FRAME_WELCOME] = {"WELCOME",   POSITION | GENERATION,         32},
-    [HR_FRAME_PROGRESS] = {"PROGRESS",  POSITION | GENERATION,         0 },
-    [HR_FRAME_ACK] = {"ACK",       POSITION | GENERATION,         0 },
-    [HR_FRAME_LEASE] = {"LEASE",     COUNT | GENERATION | RANGES,   16},
-    [HR_FRAME_BIND] = {"BIND",      COUNT | GENERATION | RANGES,   16},
-    [HR_FRAME_DATA] = {"DATA",      POSITION | COUNT | GENERATION, 0 },
-    [HR_FRAME_FINISHED] = {"FINISHED",  COUNT | GENERATION | RANGES,   16},
-    [HR_FRAME_CREDIT] = {"CREDIT",    POSITION | GENERATION,         8 },
-    [HR_FRAME_COMMIT] = {"COMMIT",    COUNT | GENERATION | RANGES,   8 },
-    [HR_FRAME_COMMITTED] = {"COMMITTED", GENERATION,                    8 },
-    [HR_FRAME_ERROR] = {"ERROR",     0,                             4 },
-    [HR_FRAME_GOODBYE] = {"GOODBYE",   0,                             0 },
+    [HR_FRAME_HELLO] = {"HELLO",     POSITION | COUNT | GENERATION,        40               },
+    [HR_FRAME_WELCOME] = {"WELCOME",   POSITION | GENERATION,                32               },
+    [HR_FRAME_PROGRESS] = {"PROGRESS",  POSITION | GENERATION,                0                },
+    [HR_FRAME_ACK] = {"ACK",       POSITION | GENERATION,                0                },
+    [HR_FRAME_LEASE] = {"LEASE",     COUNT | GENERATION | RANGES,          16               },
+    [HR_FRAME_BIND] = {"BIND",      COUNT | GENERATION | RANGES,          16               },
+    [HR_FRAME_DATA] = {"DATA",      POSITION | COUNT | GENERATION | BODY, HR_FRAME_DATA_MAX},
+    [HR_FRAME_FINISHED] = {"FINISHED",  COUNT | GENERATION | RANGES,          16               },
+    [HR_FRAME_CREDIT] = {"CREDIT",    POSITION | GENERATION,                8                },
+    [HR_FRAME_COMMIT] = {"COMMIT",    COUNT | GENERATION | RANGES,          8                },
+    [HR_FRAME_COMMITTED] = {"COMMITTED", GENERATION,                           8                },
+    [HR_FRAME_ERROR] = {"ERROR",     0,                                    4                },
+    [HR_FRAME_GOODBYE] = {"GOODBYE",   0,                                    0                },
+    [HR_FRAME_JOB] = {"JOB",       POSITION | BODY,                      HR_FRAME_JOB_MAX },
+    [HR_FRAME_WORKERS] = {"WORKERS",   COUNT | BODY,                         HR_FRAME_LIST_MAX},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 const char *hr__frame_name(enum hr_frame_type type)
 {
     return (size_t)type < KINDS ? kinds[type].name : NULL;
+}
+
+bool hr__frame_has_body(enum hr_frame_type type)
+{
+    return (size_t)type < KINDS && (kinds[type].uses & BODY) != 0;
 }
 
 /* ---- payloads ---- */
@@ -129,6 +136,8 @@ static void visit(struct stream *s, struct hr_frame *f)
     case HR_FRAME_ACK:
     case HR_FRAME_DATA:
     case HR_FRAME_GOODBYE:
+    case HR_FRAME_JOB:
+    case HR_FRAME_WORKERS:
         return;
     }
 }
@@ -218,8 +227,6 @@ head_is_sound(const struct hr_frame_head *head, struct hr_error *reterr)
         most += (uint64_t)head->count * sizeof(struct hr_frame_range);
     if (head->type == HR_FRAME_ERROR)
         most += HR_FRAME_TEXT_MAX;
-    if (head->type == HR_FRAME_DATA)
-        most = HR_FRAME_DATA_MAX;
     if (head->bytes > most)
         return hr__fail(reterr, HR_ERR_LIMIT,
                         "a %s frame announces %u bytes; at most %llu are allowed",
@@ -257,7 +264,7 @@ size_t hr__frame_write(const struct hr_frame *frame, void *to)
     struct stream s = {.to = (char *)to + HR_FRAME_HEAD, .left = HR_FRAME_CONTROL_MAX};
     size_t bytes;
 
-    assert(frame->type != HR_FRAME_DATA && message_is_sound(frame));
+    assert(!hr__frame_has_body(frame->type) && message_is_sound(frame));
     visit(&s, (struct hr_frame *)frame); /* writing changes nothing */
     assert(!s.failed);
     bytes = HR_FRAME_CONTROL_MAX - s.left;
@@ -265,11 +272,11 @@ size_t hr__frame_write(const struct hr_frame *frame, void *to)
     return HR_FRAME_HEAD + bytes;
 }
 
-void hr__frame_write_data(const struct hr_frame *frame, const void *payload, size_t bytes,
+void hr__frame_write_body(const struct hr_frame *frame, const void *payload, size_t bytes,
                           void *to)
 {
-    assert(frame->type == HR_FRAME_DATA && frame->count > 0 &&
-           bytes <= HR_FRAME_DATA_MAX);
+    assert(hr__frame_has_body(frame->type) && message_is_sound(frame) &&
+           bytes <= kinds[frame->type].bytes);
     write_head(frame, payload, bytes, to);
 }
 
@@ -317,7 +324,7 @@ hr__frame_read(const void *from, const struct hr_frame_head *head, const void *p
         return hr__fail(reterr, HR_ERR_FORMAT, "a %s frame was damaged on its way",
                         kinds[head->type].name);
     visit(&s, &frame);
-    if (head->type == HR_FRAME_DATA)
+    if (hr__frame_has_body(head->type))
         s.left = 0;
     if (s.failed || s.left > 0)
         return hr__fail(reterr, HR_ERR_FORMAT, "a %s frame has a wrong length",

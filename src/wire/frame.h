@@ -1,10 +1,11 @@
 /*
  * wire/frame.h - the frames of the service: a header of 32 bytes, then a payload.
  *
- * A frame carries records (DATA) or one control message. Both sides of a connection
- * distrust each other: every number is checked against its limit before use, fields that
- * a type does not use must be zero, and a hash covers header and payload. Pure functions
- * on bytes; what the messages mean is in svc/. docs/formats/frame.md has the bytes.
+ * A frame carries records (DATA), a text, or one control message. Both sides of a
+ * connection distrust each other: every number is checked against its limit before use,
+ * fields that a type does not use must be zero, and a hash covers header and payload.
+ * Pure functions on bytes; what the messages mean is in svc/. docs/formats/frame.md has
+ * the bytes.
  */
 #ifndef HR_WIRE_FRAME_H
 #define HR_WIRE_FRAME_H
@@ -15,6 +16,8 @@
 #define HR_FRAME_HEAD 32u            /* bytes of a header */
 #define HR_FRAME_DATA_MAX (1u << 30) /* payload of DATA */
 #define HR_FRAME_RANGES_MAX 64u      /* of one message */
+#define HR_FRAME_JOB_MAX (1u << 22)  /* payload of JOB */
+#define HR_FRAME_LIST_MAX (1u << 20) /* payload of WORKERS */
 #define HR_FRAME_TEXT_MAX 255u       /* of an ERROR, without the terminating NUL */
 #define HR_FRAME_POSITION_MAX ((uint64_t)1 << 60) /* sums of a few do not wrap */
 #define HR_FRAME_WORLD_MAX (1u << 20)             /* consumers of a job */
@@ -35,7 +38,9 @@
     X(COMMIT, 10)    /* client to dispatcher: a checkpoint lies ready */                 \
     X(COMMITTED, 11) /* the answer: it counts */                                         \
     X(ERROR, 12)     /* refused, with the reason */                                      \
-    X(GOODBYE, 13)   /* I leave; a worker finishes what it has */
+    X(GOODBYE, 13)   /* I leave; a worker finishes what it has */                        \
+    X(JOB, 14)       /* client: what is to be made */                                    \
+    X(WORKERS, 15)   /* worker: my address; dispatcher: those of all */
 
 enum hr_frame_type {
 #define HR_FRAME_ENUM(name, value) HR_FRAME_##name = (value),
@@ -64,9 +69,10 @@ struct hr_frame_head {
 /* A message. Header fields and payload fields that its type does not use are zero. */
 struct hr_frame {
     enum hr_frame_type type;
-    uint64_t position;   /* HELLO, WELCOME, PROGRESS, ACK, DATA; CREDIT: cursor */
+    uint64_t position;   /* HELLO, WELCOME, PROGRESS, ACK, DATA; CREDIT: cursor; JOB:
+                            number of positions */
     uint32_t count;      /* DATA: positions; HELLO: leases that a worker holds at once;
-                            LEASE, BIND, FINISHED, COMMIT: ranges */
+                            LEASE, BIND, FINISHED, COMMIT: ranges; WORKERS: lines */
     uint32_t generation; /* of the client; 0: none yet */
     uint64_t job;        /* HELLO, WELCOME, LEASE, BIND, FINISHED */
     union {
@@ -103,12 +109,16 @@ struct hr_frame {
 /* "HELLO", ...; NULL for an unknown type. */
 const char *hr__frame_name(enum hr_frame_type type);
 
-/* Writes a control message to `to`, which has room for HR_FRAME_HEAD +
+/* Whether the payload is a body of any size up to its type's limit, which frames carry
+ * without looking into it: DATA, JOB, WORKERS. */
+bool hr__frame_has_body(enum hr_frame_type type);
+
+/* Writes a message without a body to `to`, which has room for HR_FRAME_HEAD +
  * HR_FRAME_CONTROL_MAX bytes; returns its size. The message must be valid. */
 size_t hr__frame_write(const struct hr_frame *frame, void *to);
 
-/* Writes the header of a DATA frame. `bytes` is at most HR_FRAME_DATA_MAX. */
-void hr__frame_write_data(const struct hr_frame *frame, const void *payload, size_t bytes,
+/* Writes the header of a frame with a body. `bytes` is at most what its type allows. */
+void hr__frame_write_body(const struct hr_frame *frame, const void *payload, size_t bytes,
                           void *to);
 
 /* Reads a header of HR_FRAME_HEAD bytes. HR_ERR_FORMAT; HR_ERR_UNSUPPORTED for another
@@ -117,7 +127,7 @@ HR_CHECK enum hr_err hr__frame_read_head(const void *from, struct hr_frame_head 
                                          struct hr_error *reterr);
 
 /* Reads the message whose header hr__frame_read_head() read from `from`; the payload of
- * head->bytes bytes follows at `payload`. The payload of DATA is only hashed.
+ * head->bytes bytes follows at `payload`. A body is only hashed.
  * HR_ERR_FORMAT. */
 HR_CHECK enum hr_err
 hr__frame_read(const void *from, const struct hr_frame_head *head, const void *payload,

@@ -124,7 +124,7 @@ TEST(every_control_message_reads_back_as_it_was_written)
         struct hr_frame_head head;
         size_t size;
 
-        if (type == HR_FRAME_DATA)
+        if (hr__frame_has_body(type))
             continue;
         random_frame(&frame, type);
         size = hr__frame_write(&frame, bytes);
@@ -135,23 +135,37 @@ TEST(every_control_message_reads_back_as_it_was_written)
     }
 }
 
-TEST(data_carries_any_payload_and_its_hash)
+TEST(a_body_has_any_bytes_and_its_hash)
 {
-    struct hr_frame frame = {HR_FRAME_DATA, .position = 7, .count = 3, .generation = 2};
-    struct hr_frame_head head;
-    struct hr_error error = {0};
-    struct hr_frame read;
-    char bytes[ROOM];
+    const struct hr_frame frames[] = {
+        {HR_FRAME_DATA,    .position = 7, .count = 3, .generation = 2},
+        {HR_FRAME_JOB, .position = 7             },
+        {HR_FRAME_WORKERS,   .count = 2  },
+    };
+    const uint32_t most[] = {HR_FRAME_DATA_MAX, HR_FRAME_JOB_MAX, HR_FRAME_LIST_MAX};
 
-    hr__frame_write_data(&frame, "hello", 5, bytes);
-    memcpy(bytes + HR_FRAME_HEAD, "hello", 5);
-    CHECK_OK(hr__frame_read_head(bytes, &head, &error));
-    CHECK_EQ_INT(head.bytes, 5);
-    CHECK_OK(reread(bytes, &read, &error));
-    CHECK_BYTES(&frame, &read, sizeof frame);
-    bytes[HR_FRAME_HEAD + 4] ^= 1;
-    CHECK_ERR(HR_ERR_FORMAT, reread(bytes, &read, &error));
-    CHECK_HAS(error.message, "a DATA frame was damaged");
+    for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
+        uint32_t more = most[i] + 1;
+        struct hr_frame_head head;
+        struct hr_error error = {0};
+        struct hr_frame read;
+        char bytes[ROOM];
+
+        CHECK(hr__frame_has_body(frames[i].type));
+        hr__frame_write_body(&frames[i], "hello", 5, bytes);
+        memcpy(bytes + HR_FRAME_HEAD, "hello", 5);
+        CHECK_OK(hr__frame_read_head(bytes, &head, &error));
+        CHECK_EQ_INT(head.bytes, 5);
+        CHECK_OK(reread(bytes, &read, &error));
+        CHECK_BYTES(&frames[i], &read, sizeof read);
+        bytes[HR_FRAME_HEAD + 4] ^= 1;
+        CHECK_ERR(HR_ERR_FORMAT, reread(bytes, &read, &error));
+        CHECK_HAS(error.message, hr__frame_name(frames[i].type));
+        CHECK_HAS(error.message, "was damaged");
+        memcpy(bytes + 4, &more, 4);
+        CHECK_ERR(HR_ERR_LIMIT, hr__frame_read_head(bytes, &head, &error));
+    }
+    CHECK(!hr__frame_has_body(HR_FRAME_HELLO));
 }
 
 TEST(the_bytes_are_those_of_the_page)
@@ -249,7 +263,7 @@ TEST(any_changed_bit_of_a_frame_is_found)
     for (size_t i = 0; i < TYPES; i++) {
         size_t size;
 
-        if (types[i] == HR_FRAME_DATA)
+        if (hr__frame_has_body(types[i]))
             continue;
         random_frame(&frame, types[i]);
         size = hr__frame_write(&frame, bytes);
@@ -269,5 +283,6 @@ TEST(names_are_those_of_the_types)
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_HELLO), "HELLO");
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_GOODBYE), "GOODBYE");
     CHECK(hr__frame_name((enum hr_frame_type)0) == NULL);
-    CHECK(hr__frame_name((enum hr_frame_type)14) == NULL);
+    CHECK_EQ_STR(hr__frame_name(HR_FRAME_WORKERS), "WORKERS");
+    CHECK(hr__frame_name((enum hr_frame_type)16) == NULL);
 }

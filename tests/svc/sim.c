@@ -210,7 +210,7 @@ void sim_send_data(struct sim *sim, int from, hr_peer peer, const struct hr_fram
     if (!conn->used || !conn->open)
         return;
     trace_frame(sim, "send", from, conn->side[!side_of(conn, from)], frame);
-    hr__frame_write_data(frame, payload, bytes, head);
+    hr__frame_write_body(frame, payload, bytes, head);
     push(sim, &conn->to[!side_of(conn, from)], head, sizeof head, payload, bytes);
 }
 
