@@ -86,6 +86,15 @@ struct hr_iter_options {
      * hr_iter_demand. 0: all threads work. */
     double demand;
     bool uncached; /* caches (flow.cache) are not used, to see what a run takes without */
+    /* "host:port" of a dispatcher (headrace/service.h) whose workers make the batches;
+     * NULL: this process does. The batches and states are the same; either resumes the
+     * other. Threads and variant are the workers'; memory_bytes bounds what is received
+     * and not taken. HR_ERR_UNSUPPORTED for graphs whose batches depend on all before
+     * them (filters, expansions, packers), and for user code. */
+    const char *service;
+    /* Name of the run there: a second client of a run that has this name and is equal is
+     * refused while the first is alive. NULL: a random one. */
+    const char *service_job;
     uint64_t reserved[4]; /* zero */
 };
 

@@ -7,9 +7,10 @@
 #include <assert.h>
 #include <string.h>
 
+#include "api/iter.h"
+#include "core/alloc.h"
 #include "core/clock.h"
 #include "core/error.h"
-#include "engine/engine.h"
 #include "op/ragged.h"
 
 void hr_iter_options_init(struct hr_iter_options *options)
@@ -20,16 +21,44 @@ void hr_iter_options_init(struct hr_iter_options *options)
     options->fuse = true;
 }
 
+static enum hr_err
+open_remote(struct hr_graph *graph, const struct hr_iter_options *options,
+            struct hr_iter *iter, struct hr_error *reterr)
+{
+#ifdef HR_SERVICE
+    return hr__remote_open(graph, options, &iter->remote, reterr);
+#else
+    (void)graph;
+    (void)options;
+    (void)iter;
+    return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                    "this library was built without libevent, which a service needs");
+#endif
+}
+
 enum hr_err hr_iter_open(struct hr_graph *graph, const struct hr_iter_options *options,
                          struct hr_iter **ret_iter, struct hr_error *reterr)
 {
     struct hr_iter_options defaults;
+    struct hr_iter *iter;
+    enum hr_err code;
 
     hr_iter_options_init(&defaults);
     if (graph == NULL || ret_iter == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "graph and ret_iter must not be NULL");
-    return hr__engine_open(graph, options != NULL ? options : &defaults,
-                           (struct hr_engine **)ret_iter, reterr);
+    options = options != NULL ? options : &defaults;
+    iter = hr__calloc(1, sizeof *iter);
+    if (iter == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    code = options->service != NULL
+               ? open_remote(graph, options, iter, reterr)
+               : hr__engine_open(graph, options, &iter->engine, reterr);
+    if (code != HR_OK) {
+        hr__free(iter);
+        return code;
+    }
+    *ret_iter = iter;
+    return HR_OK;
 }
 
 enum hr_err
@@ -46,9 +75,15 @@ hr_graph_epoch_size(struct hr_graph *graph, const struct hr_iter_options *option
                                  reterr);
 }
 
-static struct hr_engine *engine_of(const struct hr_iter *iter)
+/* The next batch, waiting until the clock shows `until_ns` at most. */
+static enum hr_err next_until(struct hr_iter *iter, uint64_t until_ns,
+                              struct hr_batch **ret_batch, struct hr_error *reterr)
 {
-    return (struct hr_engine *)(uintptr_t)iter;
+#ifdef HR_SERVICE
+    if (iter->remote != NULL)
+        return hr__remote_next(iter->remote, until_ns, ret_batch, reterr);
+#endif
+    return hr__engine_next(iter->engine, until_ns, ret_batch, reterr);
 }
 
 enum hr_err
@@ -56,7 +91,7 @@ hr_iter_next(struct hr_iter *iter, struct hr_batch **ret_batch, struct hr_error 
 {
     if (iter == NULL || ret_batch == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_batch must not be NULL");
-    return hr__engine_next(engine_of(iter), UINT64_MAX, ret_batch, reterr);
+    return next_until(iter, UINT64_MAX, ret_batch, reterr);
 }
 
 enum hr_err hr_iter_next_for(struct hr_iter *iter, uint64_t timeout_ns,
@@ -66,33 +101,48 @@ enum hr_err hr_iter_next_for(struct hr_iter *iter, uint64_t timeout_ns,
 
     if (iter == NULL || ret_batch == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_batch must not be NULL");
-    return hr__engine_next(engine_of(iter),
-                           timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX,
-                           ret_batch, reterr);
+    return next_until(iter, timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX,
+                      ret_batch, reterr);
 }
 
 void hr_iter_cancel(struct hr_iter *iter)
 {
     if (iter == NULL)
         return;
-    atomic_store(&engine_of(iter)->cancelled, true);
-    atomic_store(&engine_of(iter)->stop, true); /* no record is started after this */
+#ifdef HR_SERVICE
+    if (iter->remote != NULL)
+        hr__remote_cancel(iter->remote);
+#endif
+    if (iter->engine == NULL)
+        return;
+    atomic_store(&iter->engine->cancelled, true);
+    atomic_store(&iter->engine->stop, true); /* no record is started after this */
+}
+
+/* Refuses what only a run in this process has. */
+static enum hr_err check_local(const struct hr_iter *iter, struct hr_error *reterr)
+{
+    if (iter == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter must not be NULL");
+    if (iter->engine == NULL)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "a service makes the batches of this run: ask its workers");
+    return HR_OK;
 }
 
 enum hr_err hr_iter_demand(struct hr_iter *iter, double demand, struct hr_error *reterr)
 {
-    if (iter == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter must not be NULL");
+    HR_TRY(check_local(iter, reterr));
     HR_TRY(hr__demand_check(demand, reterr));
-    pthread_mutex_lock(&engine_of(iter)->lock);
-    hr__demand_set(engine_of(iter), demand);
-    pthread_mutex_unlock(&engine_of(iter)->lock);
+    pthread_mutex_lock(&iter->engine->lock);
+    hr__demand_set(iter->engine, demand);
+    pthread_mutex_unlock(&iter->engine->lock);
     return HR_OK;
 }
 
 const char *hr_iter_detail(const struct hr_iter *iter)
 {
-    const struct hr_engine *engine = engine_of(iter);
+    const struct hr_engine *engine = iter != NULL ? iter->engine : NULL;
 
     return engine != NULL && engine->detail_given && engine->detail != NULL
                ? engine->detail
@@ -104,20 +154,32 @@ hr_iter_stop(struct hr_iter *iter, uint64_t timeout_ns, struct hr_error *reterr)
 {
     if (iter == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "iter must not be NULL");
-    return hr__engine_stop(engine_of(iter), timeout_ns, reterr);
+    if (iter->engine != NULL)
+        return hr__engine_stop(iter->engine, timeout_ns, reterr);
+    hr_iter_cancel(iter);
+    return HR_OK;
+}
+
+static void close_engine(struct hr_engine *engine)
+{
+    struct hr_graph *graph = engine->graph;
+
+    hr__graph_ref(graph);
+    hr__engine_close(engine);
+    hr__graph_rest(graph);
+    hr__graph_unref(graph);
 }
 
 void hr_iter_close(struct hr_iter *iter)
 {
-    struct hr_graph *graph;
-
     if (iter == NULL)
         return;
-    graph = engine_of(iter)->graph;
-    hr__graph_ref(graph);
-    hr__engine_close(engine_of(iter));
-    hr__graph_rest(graph);
-    hr__graph_unref(graph);
+#ifdef HR_SERVICE
+    hr__remote_close(iter->remote);
+#endif
+    if (iter->engine != NULL)
+        close_engine(iter->engine);
+    hr__free(iter);
 }
 
 /* Returns the text to the caller, or the error that prevented it. */
@@ -130,24 +192,33 @@ static enum hr_err return_text(struct hr_str *text, enum hr_err code, char **ret
     return code;
 }
 
+static enum hr_err
+save(const struct hr_iter *iter, struct hr_str *text, struct hr_error *reterr)
+{
+    enum hr_err code;
+
+#ifdef HR_SERVICE
+    if (iter->remote != NULL)
+        return hr__remote_save(iter->remote, text, reterr);
+#endif
+    code = hr__state_print(iter->engine, text);
+    if (code == HR_ERR_UNSUPPORTED)
+        return hr__fail(
+            reterr, code,
+            "cannot save a state: batches are delivered as they complete, so there is "
+            "no single position; use ordered batches");
+    return code == HR_OK ? HR_OK : hr__fail(reterr, code, "out of memory");
+}
+
 enum hr_err
 hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr)
 {
     struct hr_str text;
-    enum hr_err code;
 
     if (iter == NULL || ret_json == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_json must not be NULL");
     hr__str_init(&text);
-    code = hr__state_print(engine_of(iter), &text);
-    if (code == HR_ERR_UNSUPPORTED)
-        hr__fail(
-            reterr, code,
-            "cannot save a state: batches are delivered as they complete, so there is "
-            "no single position; use ordered batches");
-    else if (code != HR_OK)
-        hr__fail(reterr, code, "out of memory");
-    return return_text(&text, code, ret_json, reterr);
+    return return_text(&text, save(iter, &text, reterr), ret_json, reterr);
 }
 
 enum hr_err hr_state_merge(const char *const *states, size_t count, char **ret_json,
@@ -168,17 +239,24 @@ hr_iter_trace(const struct hr_iter *iter, char **ret_json, struct hr_error *rete
     struct hr_str text;
     enum hr_err code;
 
-    if (iter == NULL || ret_json == NULL)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_json must not be NULL");
+    if (ret_json == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "ret_json must not be NULL");
+    HR_TRY(check_local(iter, reterr));
     hr__str_init(&text);
-    code = hr__engine_trace(engine_of(iter), &text);
+    code = hr__engine_trace(iter->engine, &text);
     return return_text(&text, code, ret_json, reterr);
 }
 
 void hr_iter_stats(const struct hr_iter *iter, struct hr_iter_stats *ret_stats)
 {
-    if (iter != NULL && ret_stats != NULL)
-        hr__engine_stats(engine_of(iter), ret_stats);
+    if (iter == NULL || ret_stats == NULL)
+        return;
+#ifdef HR_SERVICE
+    if (iter->remote != NULL)
+        hr__remote_stats(iter->remote, ret_stats);
+#endif
+    if (iter->engine != NULL)
+        hr__engine_stats(iter->engine, ret_stats);
 }
 
 enum hr_err
@@ -186,7 +264,9 @@ hr_iter_node_stats(const struct hr_iter *iter, size_t at, struct hr_node_stats *
 {
     if (iter == NULL || ret_stats == NULL)
         return HR_ERR_ARGUMENT;
-    return hr__engine_node_stats(engine_of(iter), at, ret_stats);
+    if (iter->engine == NULL)
+        return HR_ERR_RANGE; /* the workers have them */
+    return hr__engine_node_stats(iter->engine, at, ret_stats);
 }
 
 /* The plan of these options (NULL: defaults); hr__plan_finish() it. */

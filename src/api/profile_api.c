@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/iter.h"
 #include "api/profile_run.h"
 #include "api/profile_saved.h"
 #include "core/alloc.h"
@@ -86,6 +87,10 @@ enum hr_err hr_iter_profile(const struct hr_iter *iter, struct hr_profile **ret_
 
     if (iter == NULL || ret_profile == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_profile must not be NULL");
+    if (iter->engine == NULL)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "a service makes the batches of this run, so there is nothing "
+                        "to measure here");
     code = hr__profile_iter(iter, &profile, reterr);
     return return_profile(&profile, code, ret_profile, reterr);
 }

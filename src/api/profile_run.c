@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/iter.h"
 #include "api/machine_rates.h"
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -56,7 +57,7 @@ static void look(struct profiling *p)
             .wait_ns = s.wait_seconds * 1e9,
             .bytes_in = (double)s.bytes_in,
             .bytes_out = (double)s.bytes_out,
-            .fit = hr__engine_node_fit((struct hr_engine *)p->iter, i),
+            .fit = hr__engine_node_fit(p->iter->engine, i),
         };
     }
     p->looked = hr__now_ns();
@@ -372,7 +373,7 @@ hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options
 enum hr_err hr__profile_iter(const struct hr_iter *iter, struct hr_profile *profile,
                              struct hr_error *reterr)
 {
-    const struct hr_engine *engine = (const struct hr_engine *)iter;
+    const struct hr_engine *engine = iter->engine;
     struct hr_profile_options options = {.variant = engine->options.variant,
                                          .fuse = engine->options.fuse};
     struct profiling p = {.graph = engine->graph,

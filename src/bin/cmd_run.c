@@ -70,6 +70,10 @@ static const struct cli_option run_table[] = {
      "how to split records that do not divide evenly: some ranks get one more (default), the "
      "remainder is dropped, or ranks are filled up with records from the beginning, which pad "
      "marks in a field \"valid\""},
+    {"service", 0, CLI_TEXT, AT(service), "HOST:PORT",
+     "let the workers of this dispatcher (headrace dispatcher) make the batches"},
+    {"job", 0, CLI_TEXT, AT(job), "NAME",
+     "with --service: name of the run; another one of this name is refused meanwhile"},
     {"profile", 0, CLI_TEXT, AT(profile), "FILE",
      "predict the run by FILE (headrace profile --fuse -o), and keep how well that went for "
      "headrace explain --accuracy"},
@@ -99,6 +103,8 @@ static const struct cli_example run_examples[] = {
      "the engine's own overhead, as JSON"},
     {"headrace run train.yaml --epochs 90 --state run.state --save-every 100",
      "stop it with Ctrl-C or kill it; the same command resumes"},
+    {"headrace run train.yaml --service 127.0.0.1:7070 --state run.state",
+     "the same batches, made by the workers of a service"},
     {"headrace run train.yaml --demand 2000",
      "how many threads 2,000 records per second need on this machine"},
     {"headrace run features.yaml -o features.npz",
@@ -242,6 +248,8 @@ static int check_outputs(struct run *run)
         code = cli_usage("--rank needs --world");
     if (code == CLI_OK && o->world == 0 && o->even != HR_EVEN_NONE)
         code = cli_usage("--even needs --rank and --world");
+    if (code == CLI_OK && o->service == NULL && o->job != NULL)
+        code = cli_usage("--job needs --service");
     if (code == CLI_OK && o->save_every > 0 && o->state == NULL)
         code = cli_usage("--save-every needs --state FILE");
     if (code == CLI_OK && o->output != NULL && o->state != NULL)
@@ -263,6 +271,8 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->world = o->world;
     ret->even = (enum hr_even)o->even;
     ret->demand = (double)o->demand;
+    ret->service = o->service;
+    ret->service_job = o->job;
 }
 
 /* As the run is planned. */

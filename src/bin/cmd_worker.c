@@ -1,10 +1,12 @@
 /*
- * cmd_worker.c - headrace worker: a worker process of a run, and how a run starts them.
+ * cmd_worker.c - headrace worker: a worker of a service; without a dispatcher a worker
+ * process of a run, and how a run starts them.
  *
- * A worker runs the steps of a graph that its plan assigns to processes. It has no user
- * code: programs with user code start their own workers.
+ * A worker process runs the steps of a graph that its plan assigns to processes. It has
+ * no user code: programs with user code start their own workers.
  */
 #include "cli.h"
+#include "serve.h"
 #include "worker.h"
 
 #include <errno.h>
@@ -16,20 +18,37 @@
 #include "headrace/code.h"
 
 #define WORKER_FD 3
+#define PEERS 1024 /* connections of a worker of a service */
 
 extern char **environ;
 
 struct worker_options {
-    int64_t fd;
+    int64_t fd, threads, peers;
+    const char *dispatcher, *listen, *address;
 };
+
+#define AT(field) offsetof(struct worker_options, field)
 
 /* clang-format off */
 static const struct cli_option worker_table[] = {
-    {"fd", 0, CLI_INT, offsetof(struct worker_options, fd), "N",
-     "file descriptor of the socket to the parent process; default 3", 0, INT32_MAX},
+    {"dispatcher", 0, CLI_TEXT, AT(dispatcher), "HOST:PORT",
+     "make batches for the runs of this dispatcher (headrace dispatcher)"},
+    {"listen", 0, CLI_TEXT, AT(listen), "HOST:PORT",
+     "where clients connect; port 0: a free one; default 127.0.0.1:0"},
+    {"address", 0, CLI_TEXT, AT(address), "HOST:PORT",
+     "under which clients reach it; default: as it listens"},
+    {"threads", 't', CLI_INT, AT(threads), "N",
+     "threads that make batches; default 0: the CPUs this process may use", 0, 4096},
+    {"peers", 0, CLI_INT, AT(peers), "N",
+     "connections at a time; default 1024", 1, 65536},
+    {"fd", 0, CLI_INT, AT(fd), "N",
+     "without --dispatcher: file descriptor of the socket to the parent process; default "
+     "3", 0, INT32_MAX},
 };
 
 static const struct cli_example worker_examples[] = {
+    {"headrace worker --dispatcher 127.0.0.1:7070",
+     "makes batches for headrace run --service 127.0.0.1:7070"},
     {"headrace run train.yaml --variant processes",
      "starts worker processes as needed"},
 };
@@ -42,12 +61,32 @@ static const struct hr_code *no_code(void *user, const char *name)
     return NULL;
 }
 
+/* A worker of a service. */
+static int worker_serve(const struct worker_options *options)
+{
+    struct hr_worker_options worker;
+    struct hr_service *service;
+    struct hr_error error = {0};
+
+    hr_worker_options_init(&worker);
+    worker.dispatcher = options->dispatcher;
+    worker.listen = options->listen;
+    worker.address = options->address;
+    worker.threads = (int)options->threads;
+    worker.peers_max = (uint32_t)options->peers;
+    if (hr_worker_open(&worker, &service, &error) != HR_OK)
+        return cli_library(&error);
+    return serve_until_stopped(service, "worker");
+}
+
 static int worker_run(void *values, const struct cli_rest *rest)
 {
     const struct worker_options *options = values;
     struct hr_error error = {0};
 
     (void)rest;
+    if (options->dispatcher != NULL)
+        return worker_serve(options);
     signal(SIGINT, SIG_IGN); /* the run handles Ctrl-C and stops its workers */
     if (hr_code_serve((int)options->fd, no_code, NULL, &error) != HR_OK)
         return cli_library_failed(&error);
@@ -56,15 +95,20 @@ static int worker_run(void *values, const struct cli_rest *rest)
 
 const struct cli_command cmd_worker = {
     .name = "worker",
-    .summary = "run steps of a graph for another process",
+    .summary = "make batches for a service",
     .args = "",
     .text =
-        "Serves requests on an inherited socket until the other side closes it. A run "
-        "starts workers itself if its plan assigns steps to processes; there is no "
-        "reason to start one by hand.",
+        "With --dispatcher: makes batches for the runs of a service until it is stopped "
+        "(Ctrl-C). It needs the data under the same paths as the clients, keeps nothing, "
+        "and may be killed and started again at any time. Whoever reaches its address "
+        "can read through it what it can read: let it listen on this machine or in a "
+        "network that you trust. Without --dispatcher: serves requests on an inherited "
+        "socket until the other side closes it; a run starts such workers itself.",
     CLI_OPTIONS(worker_table, struct worker_options),
     CLI_EXAMPLES(worker_examples),
-    .defaults = &(const struct worker_options){WORKER_FD},
+    .defaults = &(const struct worker_options){.fd = WORKER_FD,
+                                               .listen = "127.0.0.1:0",
+                                               .peers = PEERS},
     .run = worker_run,
 };
 

@@ -43,7 +43,8 @@ uint64_t hr__outputs_records(const struct hr_outputs *outputs, uint64_t number);
 HR_CHECK enum hr_err hr__outputs_state(const struct hr_outputs *outputs, uint64_t number,
                                        struct hr_str *out, struct hr_error *reterr);
 /* How many batches a run has delivered that saved this state. HR_ERR_FORMAT,
- * HR_ERR_STATE; HR_ERR_UNSUPPORTED for a state between batches or of another world. */
+ * HR_ERR_STATE; HR_ERR_UNSUPPORTED for a state between batches or of another world. It is
+ * the number of all batches if the limit of records was reached. */
 HR_CHECK enum hr_err
 hr__outputs_resume(const struct hr_outputs *outputs, const char *state,
                    uint64_t *ret_number, struct hr_error *reterr);

@@ -127,6 +127,8 @@ static void written(struct hr_conn *conn, size_t bytes)
         bytes -= rest;
         if (out->payload == NULL)
             conn->control -= out->bytes;
+        else
+            conn->sent = true;
         conn->first = out->next;
         if (conn->first == NULL)
             conn->last = NULL;
@@ -260,8 +262,10 @@ static void enqueue(struct hr_conn *conn, struct hr_net_out *out)
         conn->last->next = out;
     conn->last = out;
     conn->queued += out->bytes;
-    if (first)
+    if (first) {
         hr__conn_write(conn);
+        conn->sent = false; /* the caller sees that */
+    }
     if (conn->first == NULL || conn->writes || conn->listed)
         return;
     conn->listed = true;
@@ -324,7 +328,6 @@ void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame 
     out->bytes = HR_FRAME_HEAD + hr_buffer_bytes(payload);
     out->payload = hr_buffer_ref(payload);
     out->sent = 0;
-    conn->waits = true;
     enqueue(conn, out);
 }
 

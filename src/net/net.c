@@ -167,11 +167,11 @@ static void write_more(struct hr_conn *conn)
     struct hr_net *net = conn->net;
 
     hr__conn_write(conn);
-    if (conn->first != NULL || !conn->waits || conn->state != HR_CONN_OPEN)
+    if (!conn->sent || conn->state != HR_CONN_OPEN)
         return;
-    conn->waits = false;
-    if (net->options.hooks->drained != NULL)
-        net->options.hooks->drained(net->options.user, conn->peer);
+    conn->sent = false;
+    if (net->options.hooks->sent != NULL)
+        net->options.hooks->sent(net->options.user, conn->peer);
 }
 
 static void on_conn(evutil_socket_t fd, short what, void *user)

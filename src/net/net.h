@@ -33,8 +33,8 @@ struct hr_net_hooks {
                   struct hr_buffer *data);
     /* The connection is gone, or could not be made. */
     void (*lost)(void *user, uint32_t peer, const struct hr_error *why);
-    /* All bodies that waited have been handed to the system. */
-    void (*drained)(void *user, uint32_t peer);
+    /* A body that waited has been handed to the system. */
+    void (*sent)(void *user, uint32_t peer);
     void (*tick)(void *user);
     void (*woken)(void *user); /* after hr__net_wake() */
 };

@@ -37,7 +37,7 @@ struct hr_conn {
     int fd;
     enum hr_conn_state state;
     bool writes; /* on_write is added */
-    bool waits;  /* a body was queued; `drained` is due */
+    bool sent;   /* a body was, from the queue: the hook is due */
     bool listed; /* in hr_net.to_arm */
     bool shut;   /* the peer was told that nothing follows */
     struct event *on_read, *on_write;

@@ -27,7 +27,7 @@ struct echo {
     struct hr_net *net;
     pthread_t thread;
     pthread_cond_t changed;
-    uint32_t accepted, connected, lost, drained, last_connected;
+    uint32_t accepted, connected, lost, sent, last_connected;
     bool flood; /* answers each frame with messages without end */
     size_t flooded, most_queued;
     struct hr_error why; /* of the last one lost */
@@ -98,12 +98,12 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     changed(e);
 }
 
-static void on_drained(void *user, uint32_t peer)
+static void on_sent(void *user, uint32_t peer)
 {
     struct echo *e = user;
 
     (void)peer;
-    e->drained++;
+    e->sent++;
     changed(e);
 }
 
@@ -111,7 +111,7 @@ static const struct hr_net_hooks hooks = {.accepted = on_accepted,
                                           .connected = on_connected,
                                           .frame = on_frame,
                                           .lost = on_lost,
-                                          .drained = on_drained};
+                                          .sent = on_sent};
 
 static void *loop(void *user)
 {
@@ -329,7 +329,7 @@ TEST(a_peer_that_does_not_read_is_closed_within_bounded_memory)
     stop(e);
 }
 
-TEST(data_waits_in_its_buffer_and_the_sender_is_told_when_it_is_gone)
+TEST(a_body_waits_in_its_buffer_and_the_sender_is_told_when_it_is_gone)
 {
     struct hr_buffer *payload = hr_buffer_create(30 << 20);
     struct hr_frame frame = {.type = HR_FRAME_DATA, .count = 1};
@@ -344,12 +344,12 @@ TEST(data_waits_in_its_buffer_and_the_sender_is_told_when_it_is_gone)
     hr__net_send_body(e->net, 1, &frame, payload);
     CHECK(hr__net_queued(e->net, 1) > 0);
     CHECK(!hr_buffer_is_writable(payload));
-    CHECK_EQ_INT(e->drained, 0);
+    CHECK_EQ_INT(e->sent, 0);
     hr__net_unlock(e->net);
     CHECK(pull(fd, part, HR_FRAME_HEAD));
     for (int i = 0; i < 30; i++)
         CHECK(pull(fd, part, sizeof part));
-    wait_for(e, &e->drained, 1);
+    wait_for(e, &e->sent, 1);
     hr__net_lock(e->net);
     CHECK_EQ_INT(hr__net_queued(e->net, 1), 0);
     CHECK(hr_buffer_is_writable(payload));

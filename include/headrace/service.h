@@ -1,0 +1,73 @@
+/*
+ * headrace/service.h - the service: workers on any machines make the batches of a run.
+ *
+ * A dispatcher tells workers which batches to make; clients (hr_iter_open with
+ * options.service) receive them from the workers, each once and in order: the same bytes
+ * as a run without a service. A worker, the dispatcher or a client may die at any moment;
+ * the others continue when it is back, and a client that starts again resumes from its
+ * state. Workers need the data under the same paths, and no code: graphs with user code
+ * are refused.
+ *
+ *     hr_dispatcher_options_init(&options);
+ *     hr_dispatcher_open(&options, &service, &error);
+ *     hr_service_run(service, &error);             // until hr_service_stop
+ *     hr_service_close(service);
+ *
+ * There is no authentication: whoever reaches a worker can read through it what it can
+ * read. All listen on this machine only unless told otherwise.
+ */
+#ifndef HR_SERVICE_H
+#define HR_SERVICE_H
+
+#include "headrace/base.h"
+
+HR_BEGIN_DECLS
+
+struct hr_service;
+
+struct hr_dispatcher_options {
+    const char *listen;   /* "host:port"; port 0: one that is free */
+    uint32_t peers_max;   /* connections of workers and clients together */
+    uint32_t jobs_max;    /* runs at a time */
+    uint64_t reserved[4]; /* zero */
+};
+
+struct hr_worker_options {
+    const char *dispatcher; /* "host:port" */
+    const char *listen;     /* for clients: "host:port"; port 0: one that is free */
+    const char *address;  /* "host:port" at which clients reach it; NULL: as it listens */
+    uint32_t peers_max;   /* connections of clients, and the dispatcher's */
+    int threads;          /* that make batches; 0: the CPUs this process may use */
+    uint64_t reserved[4]; /* zero */
+};
+
+/* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs. */
+HR_API void hr_dispatcher_options_init(struct hr_dispatcher_options *options);
+HR_API void hr_worker_options_init(struct hr_worker_options *options);
+
+/* Begins to listen. A worker connects to its dispatcher once it runs, and again whenever
+ * that is lost. HR_ERR_UNSUPPORTED if the library was built without libevent, or it is
+ * not installed. */
+HR_API HR_CHECK enum hr_err
+hr_dispatcher_open(const struct hr_dispatcher_options *options,
+                   struct hr_service **ret_service, struct hr_error *reterr);
+HR_API HR_CHECK enum hr_err
+hr_worker_open(const struct hr_worker_options *options, struct hr_service **ret_service,
+               struct hr_error *reterr);
+
+/* The address at which it listens, with the port that was drawn. Valid until close. */
+HR_API const char *hr_service_address(const struct hr_service *service);
+
+/* Serves in this thread, with threads of its own, until hr_service_stop(), which any
+ * thread and any signal handler may call, also before. Fails only if threads cannot be
+ * started. */
+HR_API HR_CHECK enum hr_err
+hr_service_run(struct hr_service *service, struct hr_error *reterr);
+HR_API void hr_service_stop(struct hr_service *service);
+
+/* After hr_service_run has returned. NULL is allowed. */
+HR_API void hr_service_close(struct hr_service *service);
+
+HR_END_DECLS
+
+#endif

@@ -1,0 +1,101 @@
+/*
+ * cmd_dispatcher.c - headrace dispatcher: tells the workers of a service what to make.
+ */
+#include "cli.h"
+#include "serve.h"
+
+#include <signal.h>
+#include <string.h>
+
+#define PEERS 1024
+#define JOBS 256
+
+struct dispatcher_options {
+    const char *listen;
+    int64_t peers, jobs;
+};
+
+#define AT(field) offsetof(struct dispatcher_options, field)
+
+/* clang-format off */
+static const struct cli_option dispatcher_table[] = {
+    {"listen", 0, CLI_TEXT, AT(listen), "HOST:PORT",
+     "where workers and clients connect; port 0: a free one; default 127.0.0.1:7070"},
+    {"peers", 0, CLI_INT, AT(peers), "N",
+     "connections at a time; default 1024", 1, 65536},
+    {"jobs", 0, CLI_INT, AT(jobs), "N",
+     "runs at a time; default 256", 1, 65536},
+};
+
+static const struct cli_example dispatcher_examples[] = {
+    {"headrace dispatcher",
+     "for workers and clients on this machine"},
+    {"headrace worker --dispatcher 127.0.0.1:7070",
+     "one of its workers"},
+    {"headrace run train.yaml --service 127.0.0.1:7070",
+     "a run whose batches they make"},
+};
+/* clang-format on */
+
+/* ---- until Ctrl-C ---- */
+
+static struct hr_service *serving; /* read by the handler */
+
+static void stop(int number)
+{
+    (void)number;
+    hr_service_stop(serving);
+}
+
+int serve_until_stopped(struct hr_service *service, const char *name)
+{
+    const struct sigaction action = {.sa_handler = stop};
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    serving = service;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    printf("%s listens at %s\n", name, hr_service_address(service));
+    fflush(stdout);
+    code = hr_service_run(service, &error);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    hr_service_close(service);
+    return code == HR_OK ? CLI_OK : cli_library_failed(&error);
+}
+
+/* ---- the command ---- */
+
+static int dispatcher_run(void *values, const struct cli_rest *rest)
+{
+    const struct dispatcher_options *options = values;
+    struct hr_dispatcher_options dispatcher;
+    struct hr_service *service;
+    struct hr_error error = {0};
+
+    (void)rest;
+    hr_dispatcher_options_init(&dispatcher);
+    dispatcher.listen = options->listen;
+    dispatcher.peers_max = (uint32_t)options->peers;
+    dispatcher.jobs_max = (uint32_t)options->jobs;
+    if (hr_dispatcher_open(&dispatcher, &service, &error) != HR_OK)
+        return cli_library(&error);
+    return serve_until_stopped(service, "dispatcher");
+}
+
+const struct cli_command cmd_dispatcher = {
+    .name = "dispatcher",
+    .summary = "tell the workers of a service what to make",
+    .args = "",
+    .text =
+        "Runs until it is stopped (Ctrl-C). Workers (headrace worker --dispatcher) and "
+        "runs (headrace run --service) connect to it; batches go from the workers to the "
+        "runs directly. It keeps no files and may be killed and started again at any "
+        "time: runs and workers connect again and continue. There is no authentication, "
+        "so let it listen on this machine or in a network that you trust.",
+    CLI_OPTIONS(dispatcher_table, struct dispatcher_options),
+    CLI_EXAMPLES(dispatcher_examples),
+    .defaults = &(const struct dispatcher_options){"127.0.0.1:7070", PEERS, JOBS},
+    .run = dispatcher_run,
+};

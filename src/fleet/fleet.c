@@ -1,0 +1,58 @@
+/*
+ * fleet/fleet.c - see fleet.h.
+ */
+#include "fleet/fleet.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum hr_err hr__fleet_nonce(uint64_t *ret_nonce, struct hr_error *reterr)
+{
+    uint64_t nonce;
+
+    if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
+        return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot draw a random number");
+    *ret_nonce = nonce | 1;
+    return HR_OK;
+}
+
+void hr__fleet_perform(struct hr_net *net, struct hr_actions *actions)
+{
+    for (size_t i = 0; i < actions->count; i++) {
+        const struct hr_action *action = &actions->items[i];
+
+        if (action->kind == HR_ACTION_SEND)
+            hr__net_send(net, action->peer, &action->u.frame);
+        else if (action->kind == HR_ACTION_CLOSE)
+            hr__net_drop(net, action->peer);
+    }
+    actions->count = 0;
+}
+
+void hr__fleet_send_text(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
+                         const char *text, size_t bytes)
+{
+    struct hr_buffer *body = hr_buffer_create(bytes);
+
+    if (body == NULL) {
+        hr__net_drop(net, peer);
+        return;
+    }
+    if (bytes > 0)
+        memcpy(hr_buffer_data(body), text, bytes);
+    hr__net_send_body(net, peer, frame, body);
+    hr_buffer_unref(body);
+}
+
+void hr__fleet_refuse(struct hr_net *net, uint32_t peer, const struct hr_error *error)
+{
+    struct hr_frame frame = {.type = HR_FRAME_ERROR};
+
+    frame.u.error.code = error->code;
+    snprintf(frame.u.error.text, sizeof frame.u.error.text, "%.*s",
+             (int)HR_FRAME_TEXT_MAX, error->message);
+    hr__net_send(net, peer, &frame);
+    hr__net_drop(net, peer);
+}

@@ -1,0 +1,35 @@
+/*
+ * fleet/fleet.h - what dispatcher, worker and client programs share: their limits, and
+ * how the actions of a role (svc/action.h) are carried out on connections.
+ */
+#ifndef HR_FLEET_FLEET_H
+#define HR_FLEET_FLEET_H
+
+#include "net/net.h"
+#include "svc/action.h"
+
+#define HR_FLEET_MS ((uint64_t)1000000)
+#define HR_FLEET_TICK_NS (20 * HR_FLEET_MS)
+#define HR_FLEET_BEAT_NS (100 * HR_FLEET_MS)     /* between signs of life */
+#define HR_FLEET_SILENT_NS (10000 * HR_FLEET_MS) /* then a peer counts as lost */
+#define HR_FLEET_RETRY_NS (100 * HR_FLEET_MS)    /* between attempts to connect */
+#define HR_FLEET_QUEUE_MAX ((size_t)1 << 20)     /* control messages of a connection */
+#define HR_FLEET_WINDOW                                                                  \
+    4096u /* positions beyond a client's cursor that may be leased                       \
+           */
+
+/* A random number for an incarnation of a process; never 0. HR_ERR_IO. */
+HR_CHECK enum hr_err hr__fleet_nonce(uint64_t *ret_nonce, struct hr_error *reterr);
+
+/* Sends and closes in order, and empties the list. Journal rows are passed over: with one
+ * consumer per job its HELLO says all that they would (docs/decisions/0047). */
+void hr__fleet_perform(struct hr_net *net, struct hr_actions *actions);
+
+/* Sends a text as the body of a frame. */
+void hr__fleet_send_text(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
+                         const char *text, size_t bytes);
+
+/* Sends an ERROR with this error, and closes. */
+void hr__fleet_refuse(struct hr_net *net, uint32_t peer, const struct hr_error *error);
+
+#endif

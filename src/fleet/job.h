@@ -1,0 +1,37 @@
+/*
+ * fleet/job.h - what a client wants made, as a text that travels: its graph and options.
+ *
+ * JSON; docs/formats/job.md has the keys. A job is known by the hash of its text, so
+ * whoever has the text needs nobody to tell which job it is. The graph travels, not the
+ * code: graphs with user code are refused on both sides.
+ */
+#ifndef HR_FLEET_JOB_H
+#define HR_FLEET_JOB_H
+
+#include "core/str.h"
+#include "graph/graph.h"
+#include "headrace/engine.h"
+
+#define HR_JOB_VERSION 1
+#define HR_JOB_NAME_MAX 128u /* bytes */
+
+uint64_t hr__job_id(const void *text, size_t bytes);
+
+/* Appends the text of a run of this frozen graph. `name` tells apart jobs that are equal
+ * otherwise. HR_ERR_UNSUPPORTED for user code, HR_ERR_LIMIT, HR_ERR_MEMORY. */
+HR_CHECK enum hr_err
+hr__job_print(const struct hr_graph *graph, const struct hr_iter_options *options,
+              const char *name, struct hr_str *out, struct hr_error *reterr);
+
+/* Reads a job. The graph is not frozen; the caller owns a reference. Only the options
+ * that a job has are changed. HR_ERR_FORMAT, HR_ERR_UNSUPPORTED, or why the graph cannot
+ * be read. */
+struct hr_job {
+    struct hr_graph *graph;
+    char fingerprint[HR_FINGERPRINT_BYTES]; /* that the client's graph has */
+};
+HR_CHECK enum hr_err
+hr__job_parse(const char *text, size_t bytes, struct hr_job *ret_job,
+              struct hr_iter_options *options, struct hr_error *reterr);
+
+#endif

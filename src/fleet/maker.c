@@ -1,0 +1,352 @@
+/*
+ * fleet/maker.c - a worker's batches: opens jobs, runs ranges of their batches on the
+ * engine, and sends them in the order in which the role wants them.
+ *
+ * One thread. The engine's threads make the batches; this one packs and sends them. While
+ * a range runs, the next lease's is opened, so that the engine's threads go on.
+ */
+#include "fleet/worker.h"
+
+#include <string.h>
+
+#include "core/clock.h"
+#include "fleet/job.h"
+#include "fleet/parcel.h"
+
+#define FRAME_BYTES ((size_t)256 << 10) /* small batches are sent together up to this */
+#define FRAME_POSITIONS_MAX 256u
+#define WAITING_BYTES ((size_t)8 << 20) /* for a client, or two frames */
+#define LOOK_NS (50 * HR_FLEET_MS)      /* at whether to stop, while the engine works */
+
+_Static_assert(FRAME_POSITIONS_MAX <= HR_PARCEL_ITEMS_MAX, "they fit in a frame");
+
+static bool is_stopping(const struct hr_worker_process *w)
+{
+    return __atomic_load_n(&w->stopping, __ATOMIC_ACQUIRE);
+}
+
+/* ---- ranges ---- */
+
+/* Under the lock, unlike the engine's end. */
+static void drop_hold(struct hr_worker_process *w, struct hr_worker_job *job)
+{
+    hr__net_lock(w->base.net);
+    job->holds--;
+    hr__worker_job_release(w, job);
+    hr__net_unlock(w->base.net);
+}
+
+static void close_range(struct hr_worker_process *w, struct hr_worker_range *range)
+{
+    struct hr_worker_job *job = range->job;
+
+    if (job == NULL)
+        return;
+    hr__engine_close(range->engine);
+    hr__graph_rest(job->graph);
+    *range = (struct hr_worker_range){0};
+    drop_hold(w, job);
+}
+
+/* Under the lock: a range that nobody waits for, or NULL. */
+static struct hr_worker_range *find_idle(struct hr_worker_process *w)
+{
+    for (size_t i = 0; i < HR_WORKER_RANGES; i++)
+        if (w->ranges[i].job != NULL && w->ranges[i].job->peers == 0)
+            return &w->ranges[i];
+    return NULL;
+}
+
+static struct hr_worker_range *
+find_range(struct hr_worker_process *w, const struct hr_worker_job *job, uint64_t next)
+{
+    for (size_t i = 0; i < HR_WORKER_RANGES; i++)
+        if (w->ranges[i].job == job && w->ranges[i].next == next)
+            return &w->ranges[i];
+    return NULL;
+}
+
+static struct hr_worker_range *free_range(struct hr_worker_process *w)
+{
+    struct hr_worker_range *oldest = &w->ranges[0];
+
+    for (size_t i = 0; i < HR_WORKER_RANGES; i++) {
+        if (w->ranges[i].job == NULL)
+            return &w->ranges[i];
+        if (w->ranges[i].used < oldest->used)
+            oldest = &w->ranges[i];
+    }
+    close_range(w, oldest);
+    return oldest;
+}
+
+/* Opens a range at `next`, up to `until` or the end of the epoch. */
+static enum hr_err
+open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next,
+           uint64_t until, struct hr_worker_range **ret_range, struct hr_error *reterr)
+{
+    struct hr_worker_range *range = free_range(w);
+    uint64_t within, epoch_end;
+
+    (void)hr__outputs_epoch(&job->outputs, next, &within);
+    epoch_end = next - within + job->outputs.batches;
+    until = until < epoch_end ? until : epoch_end;
+    HR_TRY(hr__outputs_open(&job->outputs, next, until, &range->engine, reterr));
+    range->job = job;
+    range->next = next;
+    range->until = until;
+    range->used = ++w->clock;
+    hr__net_lock(w->base.net);
+    job->holds++;
+    hr__net_unlock(w->base.net);
+    *ret_range = range;
+    return HR_OK;
+}
+
+/* ---- jobs ---- */
+
+static enum hr_err check_fingerprint(const struct hr_job *job, struct hr_error *reterr)
+{
+    char own[HR_FINGERPRINT_BYTES];
+
+    HR_TRY(hr_graph_fingerprint(job->graph, own));
+    if (strcmp(own, job->fingerprint) == 0)
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_GRAPH,
+                    "the worker's data or release differs from the client's: its graph "
+                    "has fingerprint %s, the client's %s",
+                    own, job->fingerprint);
+}
+
+static enum hr_err open_graph(const struct hr_worker_process *w,
+                              struct hr_worker_job *job, struct hr_error *reterr)
+{
+    struct hr_iter_options options;
+    struct hr_job read = {0};
+    enum hr_err code;
+
+    hr_iter_options_init(&options);
+    options.threads = w->threads;
+    HR_TRY(hr__job_parse(job->text, job->bytes, &read, &options, reterr));
+    code = hr_graph_freeze(read.graph, reterr);
+    if (code == HR_OK)
+        code = check_fingerprint(&read, reterr);
+    if (code == HR_OK)
+        code = hr__outputs_init(&job->outputs, read.graph, &options, reterr);
+    if (code == HR_OK)
+        job->graph = read.graph;
+    else
+        hr__graph_unref(read.graph);
+    return code;
+}
+
+static void open_job(const struct hr_worker_process *w, struct hr_worker_job *job)
+{
+    job->opened = true;
+    if (open_graph(w, job, &job->error) == HR_OK)
+        return;
+    hr__error_prefix(&job->error, "worker %s cannot run the graph", w->address);
+}
+
+/* ---- batches ---- */
+
+/* The engine's next batch. Looks now and then whether the worker stops. */
+static enum hr_err
+next_batch(const struct hr_worker_process *w, struct hr_worker_range *range,
+           struct hr_batch **ret_batch, struct hr_error *reterr)
+{
+    struct hr_batch *batch = NULL;
+    enum hr_err code = HR_OK;
+
+    while (code == HR_OK && batch == NULL) {
+        if (is_stopping(w))
+            return hr__fail(reterr, HR_ERR_CANCELLED, "the worker stops");
+        code = hr__engine_next(range->engine, hr__now_ns() + LOOK_NS, &batch, reterr);
+    }
+    if (code == HR_ERR_END)
+        code = hr__fail(reterr, HR_ERR_INTERNAL, "a run ended before batch %llu of it",
+                        (unsigned long long)range->next);
+    if (code == HR_OK)
+        *ret_batch = batch;
+    return code;
+}
+
+static enum hr_err
+make_batch(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t number,
+           uint64_t until, struct hr_batch **ret_batch, struct hr_error *reterr)
+{
+    struct hr_worker_range *range = find_range(w, job, number);
+    enum hr_err code;
+
+    if (number >= job->outputs.end)
+        return hr__fail(reterr, HR_ERR_RANGE, "the run has no batch %llu",
+                        (unsigned long long)number);
+    if (range == NULL)
+        HR_TRY(open_range(w, job, number, until, &range, reterr));
+    code = next_batch(w, range, ret_batch, reterr);
+    range->used = ++w->clock;
+    range->next++;
+    if (code != HR_OK || range->next == range->until)
+        close_range(w, range);
+    return code;
+}
+
+/* Opens the range that will follow the task's, if it is leased, so that the engine has
+ * work while this one ends. Failure shows when the range is needed. */
+static void open_ahead(struct hr_worker_process *w, struct hr_worker_job *job,
+                       const struct hr_serve_lease *next)
+{
+    struct hr_worker_range *range;
+
+    if (next->until > next->at && next->at < job->outputs.end &&
+        find_range(w, job, next->at) == NULL)
+        (void)!open_range(w, job, next->at, next->until, &range, NULL);
+}
+
+static struct hr_buffer *
+make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
+            const struct hr_serve_task *task, const struct hr_serve_lease *next,
+            struct hr_error *reterr)
+{
+    struct hr_batch *batches[FRAME_POSITIONS_MAX] = {NULL};
+    struct hr_parcel_item items[FRAME_POSITIONS_MAX];
+    struct hr_error failed = {0};
+    struct hr_buffer *buffer = NULL;
+
+    if (find_range(w, job, task->position) != NULL)
+        open_ahead(w, job, next);
+    for (uint32_t i = 0; i < task->count; i++) {
+        if (failed.code == HR_OK)
+            failed.code =
+                make_batch(w, job, task->position + i, task->until, &batches[i], &failed);
+        items[i] = (struct hr_parcel_item){batches[i], &failed};
+    }
+    if (failed.code == HR_ERR_CANCELLED) /* stopping */
+        *reterr = failed;
+    else if (hr__parcel_write(items, task->count, w->pool, &buffer, reterr) != HR_OK) {
+        for (uint32_t i = 0; i < task->count; i++)
+            items[i] = (struct hr_parcel_item){NULL, reterr};
+        (void)!hr__parcel_write(items, task->count, w->pool, &buffer, NULL);
+    }
+    for (uint32_t i = 0; i < task->count; i++)
+        hr_batch_unref(batches[i]);
+    return buffer;
+}
+
+/* ---- sending ---- */
+
+/* The open lease of the same client that follows a task. */
+static struct hr_serve_lease
+lease_after(const struct hr_worker *role, const struct hr_serve_task *task)
+{
+    struct hr_serve_lease best = {0};
+
+    for (uint32_t i = 0; i < role->lease_count; i++) {
+        const struct hr_serve_lease *lease = &role->leases[i];
+
+        if (lease->job == task->job && lease->rank == task->rank &&
+            lease->id != task->lease && lease->at >= task->until &&
+            lease->at < lease->until && (best.until == 0 || lease->at < best.at))
+            best = *lease;
+    }
+    return best;
+}
+
+/* Small batches travel together. */
+static void learn_size(struct hr_worker_process *w, struct hr_worker_job *job,
+                       const struct hr_serve_task *task, size_t bytes)
+{
+    size_t fits = FRAME_BYTES / (bytes / task->count + 1);
+
+    fits = fits > 1 ? fits : 1;
+    job->frame_positions =
+        (uint32_t)(fits < FRAME_POSITIONS_MAX ? fits : FRAME_POSITIONS_MAX);
+    w->role.clients[task->client].frame_positions = job->frame_positions;
+}
+
+/* Under the lock; the client is the one that the task was for. */
+static size_t send_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
+                          const struct hr_serve_task *task, struct hr_buffer *buffer)
+{
+    const struct hr_frame frame = {.type = HR_FRAME_DATA,
+                                   .position = task->position,
+                                   .count = task->count,
+                                   .generation = task->generation};
+    size_t bytes = hr_buffer_bytes(buffer), most = 2 * bytes;
+
+    most = most > WAITING_BYTES ? most : WAITING_BYTES;
+    hr__net_send_body(w->base.net, task->client, &frame, buffer);
+    learn_size(w, job, task, bytes);
+    w->role.clients[task->client].full =
+        hr__net_queued(w->base.net, task->client) + bytes > most;
+    return bytes;
+}
+
+/* The role must not want anything for it until it is lost. */
+static void
+refuse(struct hr_worker_process *w, uint32_t client, const struct hr_error *error)
+{
+    hr__fleet_refuse(w->base.net, client, error);
+    w->role.clients[client].full = true;
+}
+
+/* One frame. Under the lock, which it releases while it works. */
+static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
+{
+    struct hr_worker_job *job = w->peers[task->client].job;
+    uint64_t serial = w->peers[task->client].serial;
+    struct hr_serve_lease next = lease_after(&w->role, task);
+    struct hr_buffer *buffer = NULL;
+    struct hr_error error = {0};
+    size_t bytes = 0;
+
+    job->holds++;
+    hr__net_unlock(w->base.net);
+    if (!job->opened)
+        open_job(w, job);
+    if (job->error.code == HR_OK)
+        buffer = make_parcel(w, job, task, &next, &error);
+    hr__net_lock(w->base.net);
+    if (w->peers[task->client].serial == serial) {
+        if (buffer != NULL)
+            bytes = send_parcel(w, job, task, buffer);
+        else
+            refuse(w, task->client, job->error.code != HR_OK ? &job->error : &error);
+    }
+    hr__serve_sent(&w->role, task, bytes, &w->actions);
+    hr_buffer_unref(buffer);
+    job->holds--;
+    hr__worker_job_release(w, job);
+}
+
+void *hr__worker_make(void *user)
+{
+    struct hr_worker_process *w = user;
+    struct hr_net *net = w->base.net;
+
+    hr__net_lock(net);
+    while (!is_stopping(w)) {
+        struct hr_worker_range *idle;
+        struct hr_serve_task task;
+        bool found = hr__serve_next(&w->role, &task, &w->actions);
+
+        hr__fleet_perform(net, &w->actions);
+        if (found) {
+            serve(w, &task);
+            hr__fleet_perform(net, &w->actions);
+            continue;
+        }
+        idle = find_idle(w);
+        if (idle == NULL) {
+            pthread_cond_wait(&w->work, hr__net_mutex(net));
+            continue;
+        }
+        hr__net_unlock(net);
+        close_range(w, idle);
+        hr__net_lock(net);
+    }
+    hr__net_unlock(net);
+    for (size_t i = 0; i < HR_WORKER_RANGES; i++)
+        close_range(w, &w->ranges[i]);
+    return NULL;
+}

@@ -1,0 +1,209 @@
+/*
+ * fleet/parcel_test.c - batches and failures to bytes and back; bytes that lie.
+ */
+#include "fleet/parcel.h"
+
+#include <stdlib.h>
+
+#include "core/alloc.h"
+#include "core/rng.h"
+#include "engine/engine_test_util.h"
+#include "op/ragged.h"
+
+#define BATCHES 5
+
+static struct hr_pool *pool;
+
+static void start(void)
+{
+    if (pool == NULL)
+        pool = hr_pool_create(0);
+}
+
+/* Batches of numbers, texts and lists of lists. */
+static size_t make(struct hr_batch **batches)
+{
+    struct hr_graph *graph;
+    struct hr_iter *iter;
+    char text[1024];
+    size_t count = 0;
+
+    snprintf(text, sizeof text,
+             GRAPH("  - source.lines: {path: %s/README.md}\n"
+                   "  - order.take: {count: 37}\n"
+                   "  - text.split: {to: parts}\n" BATCH(8)),
+             check_source_dir());
+    graph = load(text);
+
+    CHECK_OK(hr_iter_open(graph, NULL, &iter, NULL));
+    while (count < BATCHES && hr_iter_next(iter, &batches[count], NULL) == HR_OK)
+        count++;
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+    return count;
+}
+
+static void check_equal(const struct hr_batch *a, const struct hr_batch *b)
+{
+    CHECK_EQ_INT(hr_batch_records(a), hr_batch_records(b));
+    CHECK_EQ_INT(hr_batch_field_count(a), hr_batch_field_count(b));
+    for (size_t i = 0; i < hr_batch_field_count(a); i++) {
+        struct hr_field_view x, y;
+
+        CHECK_OK(hr_batch_field(a, i, &x));
+        CHECK_OK(hr_batch_field(b, i, &y));
+        CHECK_EQ_STR(x.name, y.name);
+        CHECK_EQ_INT(x.dtype, y.dtype);
+        CHECK_EQ_INT(x.text, y.text);
+        CHECK_EQ_INT(x.bytes, y.bytes);
+        CHECK_EQ_INT(x.levels, y.levels);
+        CHECK_EQ_INT(memcmp(x.data, y.data, x.bytes), 0);
+        for (int d = 0; d < x.ndim; d++)
+            CHECK_EQ_INT(x.dims[d], y.dims[d]);
+        for (int l = 0, items = (int)x.dims[0]; l < x.levels; l++) {
+            CHECK_EQ_INT(memcmp(x.splits[l], y.splits[l], 8 * ((size_t)items + 1)), 0);
+            items = (int)x.splits[l][items];
+        }
+    }
+}
+
+TEST(batches_come_back_in_place_and_outlive_the_parcel)
+{
+    struct hr_batch *batches[BATCHES], *read[BATCHES];
+    struct hr_parcel_item items[BATCHES];
+    struct hr_buffer *buffer;
+    size_t count;
+
+    start();
+    count = make(batches);
+    CHECK_EQ_INT(count, BATCHES);
+    for (size_t i = 0; i < count; i++)
+        items[i] = (struct hr_parcel_item){batches[i], NULL};
+    CHECK_OK(hr__parcel_write(items, count, pool, &buffer, NULL));
+    CHECK_OK(hr__parcel_check(buffer, count, NULL));
+    for (size_t i = 0; i < count; i++)
+        CHECK_OK(hr__parcel_get(buffer, i, hr_batch_records(batches[i]), &read[i], NULL));
+    hr_buffer_unref(buffer);
+    for (size_t i = 0; i < count; i++) {
+        check_equal(batches[i], read[i]);
+        hr_batch_unref(batches[i]);
+        hr_batch_unref(read[i]);
+    }
+}
+
+TEST(a_failure_comes_back_as_the_same_error)
+{
+    struct hr_error error =
+                        {
+                            .code = HR_ERR_FORMAT,
+                            .record = 8,
+                            .epoch = 2,
+                            .position = 77,
+                            .offset = 5,
+                            .depth = 2,
+                            .children = {3, 4},
+                            .node = "decode",
+                            .op = "image.decode",
+                            .param = "field",
+                            .file = "a.jpg",
+                            .message = "node 'decode': a.jpg is cut",
+                            .raised = "builtins:ValueError"
+    },
+                    read = {0};
+    const struct hr_parcel_item item = {NULL, &error};
+    struct hr_batch *batch = NULL;
+    struct hr_buffer *buffer;
+
+    start();
+    CHECK_OK(hr__parcel_write(&item, 1, pool, &buffer, NULL));
+    CHECK_OK(hr__parcel_check(buffer, 1, NULL));
+    CHECK_ERR(HR_ERR_FORMAT, hr__parcel_get(buffer, 0, 1, &batch, &read));
+    CHECK_EQ_INT(memcmp(&error, &read, sizeof read), 0);
+    hr_buffer_unref(buffer);
+}
+
+TEST(a_batch_of_another_size_is_refused)
+{
+    struct hr_batch *batches[BATCHES], *read = NULL;
+    struct hr_error error = {0};
+    struct hr_buffer *buffer;
+    size_t count;
+
+    start();
+    count = make(batches);
+    CHECK_OK(hr__parcel_write(&(struct hr_parcel_item){batches[0], NULL}, 1, pool,
+                              &buffer, NULL));
+    CHECK_ERR(HR_ERR_FORMAT, hr__parcel_get(buffer, 0, 7, &read, &error));
+    CHECK_HAS(error.message, "wrong number of records");
+    CHECK_ERR(HR_ERR_FORMAT, hr__parcel_check(buffer, 2, &error));
+    hr_buffer_unref(buffer);
+    for (size_t i = 0; i < count; i++)
+        hr_batch_unref(batches[i]);
+}
+
+TEST(any_changed_byte_is_an_error_or_harmless)
+{
+    struct hr_batch *batches[BATCHES], *read;
+    const struct hr_error failed = {.code = HR_ERR_IO, .message = "x"};
+    struct hr_buffer *buffer;
+    struct hr_rng rng;
+    size_t count;
+
+    start();
+    hr__rng_init(&rng, check_seed(), 0, 0);
+    count = make(batches);
+    CHECK_OK(hr__parcel_write(
+        (struct hr_parcel_item[]){
+            {batches[0], NULL   },
+            {NULL,       &failed},
+            {batches[1], NULL   }
+    },
+        3, pool, &buffer, NULL));
+    for (int trial = 0; trial < 3000; trial++) {
+        struct hr_buffer *copy = hr_buffer_create(hr_buffer_bytes(buffer));
+        size_t top = trial % 2 == 0 ? 600 : hr_buffer_bytes(buffer);
+        size_t at = hr__rng_below(
+            &rng, top < hr_buffer_bytes(buffer) ? top : hr_buffer_bytes(buffer));
+
+        CHECK(copy != NULL);
+        memcpy(hr_buffer_data(copy), hr_buffer_data(buffer), hr_buffer_bytes(buffer));
+        ((char *)hr_buffer_data(copy))[at] ^= (char)(1 << hr__rng_below(&rng, 8));
+        for (size_t i = 0; i < 3 && hr__parcel_check(copy, 3, NULL) == HR_OK; i++)
+            if (hr__parcel_get(copy, i, 8, &read, NULL) == HR_OK)
+                hr_batch_unref(read);
+        hr_buffer_unref(copy);
+    }
+    hr_buffer_unref(buffer);
+    for (size_t i = 0; i < count; i++)
+        hr_batch_unref(batches[i]);
+}
+
+TEST(failing_allocations_are_errors)
+{
+    struct hr_batch *batches[BATCHES], *read;
+    size_t count;
+
+    start();
+    count = make(batches);
+    for (uint64_t nth = 1;; nth++) {
+        struct hr_buffer *buffer = NULL;
+        enum hr_err code;
+        uint64_t calls;
+
+        hr__fault_arm(HR_FAULT_ALLOC, nth);
+        code = hr__parcel_write(&(struct hr_parcel_item){batches[0], NULL}, 1, pool,
+                                &buffer, NULL);
+        if (code == HR_OK)
+            code = hr__parcel_get(buffer, 0, 8, &read, NULL);
+        calls = hr__fault_calls();
+        hr__fault_arm(0, 0);
+        if (code == HR_OK)
+            hr_batch_unref(read);
+        hr_buffer_unref(buffer);
+        if (calls < nth)
+            break;
+        CHECK_ERR(HR_ERR_MEMORY, code);
+    }
+    for (size_t i = 0; i < count; i++)
+        hr_batch_unref(batches[i]);
+}

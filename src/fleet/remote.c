@@ -1,0 +1,594 @@
+/*
+ * fleet/remote.c - the client's process side: svc/client.h on connections.
+ *
+ * The loop's thread handles messages and fills the cursor; the consumer's thread takes
+ * from it and reads batches in place, without the lock.
+ */
+#include "fleet/remote.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/thread.h"
+#include "engine/batch.h"
+#include "engine/outputs.h"
+#include "fleet/fleet.h"
+#include "fleet/job.h"
+#include "fleet/parcel.h"
+#include "svc/client.h"
+
+#define WORKERS_MAX 64u
+#define PEERS_MAX (WORKERS_MAX + 1)
+#define PIECES_MAX 8192u              /* frames that are held */
+#define BUDGET ((size_t)256 << 20)    /* bytes of batches held and on their way */
+#define JOIN_NS (10000 * HR_FLEET_MS) /* to be accepted by the dispatcher at first */
+#define WAKE_NS (100 * HR_FLEET_MS)   /* a waiting consumer looks */
+
+struct worker {
+    char *address; /* NULL: free */
+    uint32_t peer; /* made or not; 0: none */
+    uint64_t retry_ns;
+    bool listed; /* by the dispatcher, the last time */
+};
+
+struct hr_remote {
+    /* Fixed. */
+    struct hr_graph *graph; /* a reference */
+    struct hr_outputs outputs;
+    struct hr_str job;
+    char *address; /* of the dispatcher */
+    char *state;   /* that it resumed from, or NULL */
+    struct hr_net *net;
+    pthread_t thread;
+    uint64_t open_ns;
+    atomic_bool cancelled;
+    /* Guarded by the net's lock. */
+    pthread_cond_t ready;
+    struct hr_cursor cursor;
+    struct hr_client client;
+    struct hr_actions actions;
+    struct worker workers[WORKERS_MAX];
+    uint32_t dispatcher; /* its connection, made or not; 0: none */
+    uint64_t retry_ns;
+    bool joined;           /* was accepted once */
+    struct hr_error error; /* that ends the run; code 0: none */
+    struct hr_error last;  /* the last trouble, for when nothing comes */
+    uint32_t told_by;      /* the connection whose ERROR that is, or 0 */
+    /* The consumer's. */
+    bool ended, broken; /* the end was delivered; a batch could not be read */
+    uint64_t number;    /* batches delivered, those before the state included */
+    uint64_t first_batch_ns, wait_ns, bytes, start_number;
+};
+
+/* ---- events, in the loop's thread, under the lock ---- */
+
+static void perform(struct hr_remote *r)
+{
+    hr__fleet_perform(r->net, &r->actions);
+}
+
+/* Ends the run after what was received before. */
+static void fail(struct hr_remote *r, const struct hr_error *error)
+{
+    if (r->error.code == HR_OK)
+        r->error = *error;
+    pthread_cond_signal(&r->ready);
+}
+
+static struct worker *worker_of(struct hr_remote *r, uint32_t peer)
+{
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        if (r->workers[i].peer == peer && r->workers[i].address != NULL)
+            return &r->workers[i];
+    return NULL;
+}
+
+static void on_connected(void *user, uint32_t peer)
+{
+    struct hr_remote *r = user;
+    const struct hr_frame frame = {.type = HR_FRAME_JOB, .position = r->outputs.end};
+
+    hr__fleet_send_text(r->net, peer, &frame, hr__str_text(&r->job), r->job.length);
+    hr__client_connected(&r->client, peer, peer == r->dispatcher ? 0 : HR_FRAME_WORKER,
+                         hr__now_ns(), &r->actions);
+    perform(r);
+}
+
+static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
+{
+    struct hr_remote *r = user;
+    struct worker *worker = worker_of(r, peer);
+    uint64_t retry = hr__now_ns() + HR_FLEET_RETRY_NS;
+
+    hr__client_lost(&r->client, peer);
+    if (why->code != HR_ERR_CANCELLED && r->told_by != peer)
+        r->last = *why;
+    if (r->told_by == peer)
+        r->told_by = 0;
+    if (worker != NULL) {
+        worker->peer = 0;
+        worker->retry_ns = retry;
+    }
+    if (peer == r->dispatcher) {
+        r->dispatcher = 0;
+        r->retry_ns = retry;
+    }
+}
+
+static struct worker *find_worker(struct hr_remote *r, const char *address, size_t length)
+{
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        if (r->workers[i].address != NULL && strlen(r->workers[i].address) == length &&
+            memcmp(r->workers[i].address, address, length) == 0)
+            return &r->workers[i];
+    return NULL;
+}
+
+static void add_worker(struct hr_remote *r, const char *address, size_t length)
+{
+    struct worker *worker = find_worker(r, address, length);
+
+    for (size_t i = 0; worker == NULL && i < WORKERS_MAX; i++)
+        if (r->workers[i].address == NULL) {
+            r->workers[i] = (struct worker){.address = hr__strndup(address, length)};
+            worker = &r->workers[i];
+        }
+    if (worker != NULL)
+        worker->listed = true;
+}
+
+/* The dispatcher's list: one address per line. Those that are not in it are forgotten
+ * once their connection is lost. */
+static void take_list(struct hr_remote *r, const char *text, size_t bytes)
+{
+    const char *end = text + bytes;
+
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        r->workers[i].listed = false;
+    while (text < end) {
+        const char *line = memchr(text, '\n', (size_t)(end - text));
+
+        if (line == NULL)
+            return;
+        if (line > text && (size_t)(line - text) < HR_NET_ADDRESS_MAX &&
+            memchr(text, '\0', (size_t)(line - text)) == NULL)
+            add_worker(r, text, (size_t)(line - text));
+        text = line + 1;
+    }
+}
+
+/* Trouble of this kind passes: too many connections, a connection that came too early. */
+static bool is_passing(enum hr_err code)
+{
+    return code == HR_ERR_LIMIT || code == HR_ERR_STATE || code == HR_ERR_MEMORY;
+}
+
+static void take_error(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame)
+{
+    struct hr_error error = {0};
+
+    hr__fail(&error, frame->u.error.code, "%s", frame->u.error.text);
+    r->last = error;
+    r->told_by = peer;
+    if (worker_of(r, peer) != NULL && !is_passing(error.code))
+        fail(r, &error);
+}
+
+static void take_data(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame,
+                      struct hr_buffer *data)
+{
+    struct hr_error error = {0};
+    bool kept = false;
+
+    if (hr__parcel_check(data, frame->count, &error) != HR_OK ||
+        hr__client_data(&r->client, peer, frame, hr_buffer_bytes(data), data, &kept,
+                        &r->actions, &error) != HR_OK) {
+        r->last = error;
+        hr__fleet_refuse(r->net, peer, &error);
+    }
+    if (!kept)
+        hr_buffer_unref(data);
+    pthread_cond_signal(&r->ready);
+}
+
+static void
+on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buffer *data)
+{
+    struct hr_remote *r = user;
+
+    if (frame->type == HR_FRAME_DATA) {
+        take_data(r, peer, frame, data);
+        perform(r);
+        return;
+    }
+    if (frame->type == HR_FRAME_WORKERS && peer == r->dispatcher)
+        take_list(r, hr_buffer_data(data), hr_buffer_bytes(data));
+    if (frame->type == HR_FRAME_ERROR)
+        take_error(r, peer, frame);
+    hr__client_frame(&r->client, peer, frame, hr__now_ns(), &r->actions);
+    perform(r);
+    r->joined = r->joined || r->client.state == HR_CLIENT_JOINED;
+    if (r->client.state == HR_CLIENT_REPLACED)
+        fail(r, &r->client.error);
+    hr_buffer_unref(data);
+}
+
+/* ---- connecting ---- */
+
+static uint32_t
+dial(struct hr_remote *r, const char *address, uint64_t *retry_ns, uint64_t now)
+{
+    struct hr_error error = {0};
+    uint32_t peer = 0;
+
+    if (now < *retry_ns)
+        return 0;
+    *retry_ns = now + HR_FLEET_RETRY_NS;
+    if (hr__net_connect(r->net, address, &peer, &error) == HR_OK)
+        return peer;
+    r->last = error;
+    return 0;
+}
+
+static void dial_workers(struct hr_remote *r, uint64_t now)
+{
+    for (size_t i = 0; i < WORKERS_MAX; i++) {
+        struct worker *worker = &r->workers[i];
+
+        if (worker->address == NULL || worker->peer != 0)
+            continue;
+        if (worker->listed) {
+            worker->peer = dial(r, worker->address, &worker->retry_ns, now);
+        } else if (r->dispatcher != 0) {
+            hr__free(worker->address);
+            *worker = (struct worker){0};
+        }
+    }
+}
+
+static void check_join(struct hr_remote *r, uint64_t now)
+{
+    struct hr_error error = r->last;
+
+    if (r->joined || now - r->open_ns < JOIN_NS)
+        return;
+    if (error.code == HR_OK)
+        hr__fail(&error, HR_ERR_TIMEOUT, "the dispatcher at %s does not answer",
+                 r->address);
+    fail(r, &error);
+}
+
+static void on_tick(void *user)
+{
+    struct hr_remote *r = user;
+    uint64_t now = hr__now_ns();
+
+    if (r->error.code != HR_OK)
+        return;
+    if (r->dispatcher == 0)
+        r->dispatcher = dial(r, r->address, &r->retry_ns, now);
+    if (r->joined)
+        dial_workers(r, now);
+    hr__client_tick(&r->client, now, &r->actions);
+    perform(r);
+    check_join(r, now);
+}
+
+static const struct hr_net_hooks hooks = {
+    .connected = on_connected, .frame = on_frame, .lost = on_lost, .tick = on_tick};
+
+static void *loop(void *user)
+{
+    hr__net_run(((struct hr_remote *)user)->net);
+    return NULL;
+}
+
+/* ---- opening ---- */
+
+/* Tells apart runs that are equal otherwise: two trainers may run one graph. */
+static enum hr_err describe(struct hr_remote *r, const struct hr_iter_options *options,
+                            struct hr_error *reterr)
+{
+    uint64_t nonce;
+    char name[24];
+
+    HR_TRY(hr__fleet_nonce(&nonce, reterr));
+    snprintf(name, sizeof name, "%016llx", (unsigned long long)nonce);
+    return hr__job_print(r->graph, options,
+                         options->service_job != NULL ? options->service_job : name,
+                         &r->job, reterr);
+}
+
+static enum hr_err open_cursor(struct hr_remote *r, const struct hr_iter_options *options,
+                               struct hr_error *reterr)
+{
+    const struct hr_cursor_options cursor = {
+        .job = hr__job_id(hr__str_text(&r->job), r->job.length),
+        .share = {.end = r->outputs.end, .split = 1, .world = 1},
+        .window = HR_FLEET_WINDOW,
+        .budget = options->memory_bytes > 0 ? options->memory_bytes : BUDGET,
+        .pieces = PIECES_MAX,
+        .ordered = true
+    };
+    struct hr_cursor_saved saved = {0};
+
+    if (options->state != NULL) {
+        HR_TRY(hr__outputs_resume(&r->outputs, options->state, &saved.position, reterr));
+        r->state = hr__strdup(options->state);
+        if (r->state == NULL)
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    r->number = r->start_number = saved.position;
+    HR_TRY(hr__cursor_init(&r->cursor, &cursor, reterr));
+    hr__cursor_resume(&r->cursor, &saved);
+    return HR_OK;
+}
+
+static enum hr_err
+init(struct hr_remote *r, const struct hr_iter_options *options, struct hr_error *reterr)
+{
+    struct hr_client_options client = {.workers_max = WORKERS_MAX,
+                                       .beat_ns = HR_FLEET_BEAT_NS};
+    const struct hr_net_options net = {.peers_max = PEERS_MAX,
+                                       .payload_max = HR_FRAME_DATA_MAX,
+                                       .queue_max = HR_FLEET_QUEUE_MAX,
+                                       .tick_ns = HR_FLEET_TICK_NS,
+                                       .hooks = &hooks,
+                                       .user = r};
+
+    HR_TRY(hr_graph_freeze(r->graph, reterr));
+    HR_TRY(hr__outputs_init(&r->outputs, r->graph, options, reterr));
+    HR_TRY(describe(r, options, reterr));
+    HR_TRY(open_cursor(r, options, reterr));
+    HR_TRY(hr__fleet_nonce(&client.nonce, reterr));
+    HR_TRY(hr__client_init(&r->client, &r->cursor, &client, reterr));
+    HR_TRY(hr__actions_init(&r->actions, reterr));
+    r->address = hr__strdup(options->service);
+    if (r->address == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    HR_TRY(hr__net_open(&net, &r->net, reterr));
+    r->outputs.options.state = r->outputs.options.service = NULL; /* the caller's */
+    r->outputs.options.service_job = NULL;
+    HR_TRY(hr__net_connect(r->net, r->address, &r->dispatcher, reterr));
+    return hr__thread_start(&r->thread, "hr-client", loop, r, reterr);
+}
+
+static void finish(struct hr_remote *r)
+{
+    hr__net_close(r->net);
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        hr__free(r->workers[i].address);
+    for (;;) {
+        struct hr_buffer *held = hr__cursor_drop(&r->cursor);
+
+        if (held == NULL)
+            break;
+        hr_buffer_unref(held);
+    }
+    hr__client_finish(&r->client);
+    hr__cursor_finish(&r->cursor);
+    hr__actions_finish(&r->actions);
+    hr__str_finish(&r->job);
+    hr__free(r->address);
+    hr__free(r->state);
+    pthread_cond_destroy(&r->ready);
+    hr__graph_unref(r->graph);
+    hr__free(r);
+}
+
+enum hr_err hr__remote_open(struct hr_graph *graph, const struct hr_iter_options *options,
+                            struct hr_remote **ret_remote, struct hr_error *reterr)
+{
+    struct hr_remote *r = hr__calloc(1, sizeof *r);
+    pthread_condattr_t monotonic;
+    enum hr_err code;
+
+    if (r == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    hr__graph_ref(graph);
+    r->graph = graph;
+    r->open_ns = hr__now_ns();
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->ready, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    hr__str_init(&r->job);
+    code = init(r, options, reterr);
+    if (code != HR_OK) {
+        finish(r);
+        return code;
+    }
+    *ret_remote = r;
+    return HR_OK;
+}
+
+/* Says that nobody needs to wait for it. */
+static void leave(struct hr_remote *r)
+{
+    const struct hr_frame goodbye = {.type = HR_FRAME_GOODBYE};
+
+    for (uint32_t i = 1; i <= PEERS_MAX; i++)
+        hr__net_send(r->net, i, &goodbye);
+}
+
+void hr__remote_close(struct hr_remote *r)
+{
+    if (r == NULL)
+        return;
+    hr__net_lock(r->net);
+    leave(r);
+    hr__net_unlock(r->net);
+    hr__net_stop(r->net);
+    pthread_join(r->thread, NULL);
+    finish(r);
+}
+
+/* ---- taking ---- */
+
+/* Waits under the lock, up to `until_ns`. */
+static void wait(struct hr_remote *r, uint64_t until_ns)
+{
+    uint64_t now = hr__now_ns(), soon = now + WAKE_NS; /* a cancel cannot signal */
+    struct timespec at;
+
+    until_ns = until_ns < soon ? until_ns : soon;
+    at.tv_sec = (time_t)(until_ns / 1000000000);
+    at.tv_nsec = (long)(until_ns % 1000000000);
+    pthread_cond_timedwait(&r->ready, hr__net_mutex(r->net), &at);
+    r->wait_ns += hr__now_ns() - now;
+}
+
+static size_t workers_connected(const struct hr_remote *r)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < r->client.credit.room; i++)
+        count += r->client.credit.workers[i].welcomed;
+    return count;
+}
+
+static enum hr_err time_out(const struct hr_remote *r, struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_TIMEOUT,
+                    "no batch came from the service at %s within %.1f s; workers "
+                    "connected: %zu; last trouble: %s",
+                    r->address, (double)r->outputs.options.timeout_ns * 1e-9,
+                    workers_connected(r),
+                    r->last.message[0] != '\0' ? r->last.message : "none");
+}
+
+/* Under the lock: the next batch's bytes, or why there are none. HR_OK without bytes when
+ * the time is over. */
+static enum hr_err take(struct hr_remote *r, uint64_t until_ns, struct hr_taken *taken,
+                        struct hr_buffer **ret_data, struct hr_error *reterr)
+{
+    uint64_t limit = r->outputs.options.timeout_ns, now = hr__now_ns();
+    uint64_t give_up = limit > 0 && limit < UINT64_MAX - now ? now + limit : UINT64_MAX;
+
+    while (r->broken || !hr__cursor_take(&r->cursor, 1, taken)) {
+        now = hr__now_ns();
+        if (atomic_load(&r->cancelled))
+            return hr__fail(reterr, HR_ERR_CANCELLED, "the run was cancelled");
+        if (!r->broken && hr__cursor_is_at_end(&r->cursor))
+            return HR_ERR_END;
+        if (r->error.code != HR_OK) {
+            if (reterr != NULL)
+                *reterr = r->error;
+            return r->error.code;
+        }
+        if (now >= give_up)
+            return time_out(r, reterr);
+        if (now >= until_ns)
+            return HR_OK;
+        wait(r, until_ns < give_up ? until_ns : give_up);
+    }
+    *ret_data = taken->payload;
+    if (!taken->last)
+        hr_buffer_ref(taken->payload);
+    hr__client_taken(&r->client, now, &r->actions);
+    perform(r);
+    return HR_OK;
+}
+
+/* The end was delivered: a dispatcher may forget the job. */
+static void acknowledge(struct hr_remote *r)
+{
+    if (r->ended)
+        return;
+    r->ended = true;
+    hr__client_saved(&r->client, r->outputs.end, &r->actions);
+    perform(r);
+}
+
+static enum hr_err
+read_batch(struct hr_remote *r, const struct hr_taken *taken, struct hr_buffer *data,
+           struct hr_batch **ret_batch, struct hr_error *reterr)
+{
+    struct hr_batch *batch;
+    uint64_t within;
+
+    HR_TRY(hr__parcel_get(data, taken->skip,
+                          (int64_t)hr__outputs_records(&r->outputs, taken->position),
+                          &batch, reterr));
+    batch->epoch = (int64_t)hr__outputs_epoch(&r->outputs, taken->position, &within);
+    r->number = taken->position + 1;
+    r->bytes += batch->bytes;
+    if (r->first_batch_ns == 0)
+        r->first_batch_ns = hr__now_ns();
+    *ret_batch = batch;
+    return HR_OK;
+}
+
+enum hr_err hr__remote_next(struct hr_remote *r, uint64_t until_ns,
+                            struct hr_batch **ret_batch, struct hr_error *reterr)
+{
+    struct hr_buffer *data = NULL;
+    struct hr_error error = {0};
+    struct hr_taken taken;
+    enum hr_err code;
+
+    hr__net_lock(r->net);
+    code = take(r, until_ns, &taken, &data, &error);
+    if (code == HR_ERR_END)
+        acknowledge(r);
+    hr__net_unlock(r->net);
+    *ret_batch = NULL;
+    if (code == HR_OK && data != NULL) {
+        code = read_batch(r, &taken, data, ret_batch, &error);
+        hr_buffer_unref(data);
+        if (code != HR_OK) { /* it stays failed */
+            hr__net_lock(r->net);
+            r->broken = true;
+            r->error.code = HR_OK; /* this comes first in the order of batches */
+            fail(r, &error);
+            error = r->error;
+            hr__net_unlock(r->net);
+        }
+    }
+    if (code != HR_OK && reterr != NULL)
+        *reterr = error;
+    return code;
+}
+
+void hr__remote_cancel(struct hr_remote *r)
+{
+    atomic_store(&r->cancelled, true);
+}
+
+enum hr_err
+hr__remote_save(struct hr_remote *r, struct hr_str *out, struct hr_error *reterr)
+{
+    if (r->state == NULL || r->number != r->start_number)
+        return hr__outputs_state(&r->outputs, r->number, out, reterr);
+    hr__str_add(out, r->state); /* with a smaller limit it may be beyond the end */
+    return hr__str_ok(out) ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+}
+
+void hr__remote_stats(struct hr_remote *r, struct hr_iter_stats *ret)
+{
+    const struct hr_outputs *o = &r->outputs;
+    uint64_t within = 0, at = r->number > r->start_number ? r->number - 1 : r->number;
+
+    memset(ret, 0, sizeof *ret);
+    ret->records =
+        hr__outputs_before(o, r->number) - hr__outputs_before(o, r->start_number);
+    ret->batches = r->number - r->start_number;
+    ret->bytes = r->bytes;
+    ret->seconds = (double)(hr__now_ns() - r->open_ns) * 1e-9;
+    ret->wait_seconds = (double)r->wait_ns * 1e-9;
+    if (r->first_batch_ns > 0)
+        ret->first_batch_seconds = (double)(r->first_batch_ns - r->open_ns) * 1e-9;
+    ret->epoch_records = (int64_t)o->records;
+    if (o->batches > 0) {
+        ret->epoch = (int64_t)hr__outputs_epoch(o, at, &within);
+        ret->epoch_done = (int64_t)(hr__outputs_before(o, r->number) -
+                                    hr__outputs_before(o, at - within));
+    }
+    hr__net_lock(r->net);
+    ret->memory_bytes = r->cursor.bytes;
+    ret->batches_ready = r->cursor.piece_count;
+    hr__net_unlock(r->net);
+}

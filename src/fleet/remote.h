@@ -1,0 +1,35 @@
+/*
+ * fleet/remote.h - a run whose batches come from a service: the other side of
+ * hr_iter_open() with options.service.
+ *
+ * The client's cursor decides what was delivered; its place is the state of a run without
+ * a service, so either resumes the other. A thread of its own keeps the connections to
+ * the dispatcher and to all workers that it names.
+ */
+#ifndef HR_FLEET_REMOTE_H
+#define HR_FLEET_REMOTE_H
+
+#include "core/str.h"
+#include "headrace/engine.h"
+
+struct hr_remote;
+
+/* Freezes the graph if necessary; holds a reference. Returns before anything is
+ * connected. HR_ERR_ARGUMENT, HR_ERR_UNSUPPORTED (hr__outputs_init, user code, no
+ * libevent), or why the graph or the state is refused. */
+HR_CHECK enum hr_err
+hr__remote_open(struct hr_graph *graph, const struct hr_iter_options *options,
+                struct hr_remote **ret_remote, struct hr_error *reterr);
+void hr__remote_close(struct hr_remote *remote);
+
+/* As hr__engine_next(). */
+HR_CHECK enum hr_err
+hr__remote_next(struct hr_remote *remote, uint64_t until_ns, struct hr_batch **ret_batch,
+                struct hr_error *reterr);
+/* Signal-safe. */
+void hr__remote_cancel(struct hr_remote *remote);
+HR_CHECK enum hr_err
+hr__remote_save(struct hr_remote *remote, struct hr_str *out, struct hr_error *reterr);
+void hr__remote_stats(struct hr_remote *remote, struct hr_iter_stats *ret_stats);
+
+#endif

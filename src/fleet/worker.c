@@ -1,0 +1,304 @@
+/*
+ * fleet/worker.c - the worker's process: svc/serve.h on connections.
+ *
+ * The loop's thread handles messages; the maker (maker.c) makes the batches that the role
+ * wants sent. The worker keeps nothing: jobs come with their clients and go with them.
+ */
+#include "fleet/worker.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "fleet/job.h"
+
+#define LEASES_MAX 64u /* ranges that it takes at a time */
+
+static struct hr_net *net_of(struct hr_worker_process *w)
+{
+    return w->base.net;
+}
+
+/* Carries out what the role wants, and lets the maker look again. */
+static void perform(struct hr_worker_process *w)
+{
+    hr__fleet_perform(net_of(w), &w->actions);
+    pthread_cond_signal(&w->work);
+}
+
+/* ---- jobs ---- */
+
+static struct hr_worker_job *
+find_job(const struct hr_worker_process *w, uint64_t id, const void *text, size_t bytes)
+{
+    for (struct hr_worker_job *job = w->jobs; job != NULL; job = job->next)
+        if (job->id == id && job->bytes == bytes && memcmp(job->text, text, bytes) == 0)
+            return job;
+    return NULL;
+}
+
+static struct hr_worker_job *
+add_job(struct hr_worker_process *w, uint64_t id, const void *text, size_t bytes)
+{
+    struct hr_worker_job *job = hr__calloc(1, sizeof *job);
+
+    if (job == NULL)
+        return NULL;
+    job->id = id;
+    job->bytes = bytes;
+    job->text = hr__malloc(bytes + 1);
+    if (job->text == NULL) {
+        hr__free(job);
+        return NULL;
+    }
+    memcpy(job->text, text, bytes);
+    job->text[bytes] = '\0';
+    job->frame_positions = 1;
+    job->next = w->jobs;
+    w->jobs = job;
+    return job;
+}
+
+void hr__worker_job_release(struct hr_worker_process *w, struct hr_worker_job *job)
+{
+    struct hr_worker_job **at = &w->jobs;
+
+    if (job->peers > 0 || job->holds > 0)
+        return;
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    hr__graph_unref(job->graph);
+    hr__free(job->text);
+    hr__free(job);
+}
+
+static void
+take_job(struct hr_worker_process *w, uint32_t peer, const void *text, size_t bytes)
+{
+    struct hr_worker_peer *p = &w->peers[peer];
+    uint64_t id = hr__job_id(text, bytes);
+    struct hr_worker_job *job = find_job(w, id, text, bytes);
+    struct hr_error error = {0};
+
+    if (p->job != NULL || peer == w->link) {
+        hr__fail(&error, HR_ERR_STATE, "a JOB frame is not expected here");
+        hr__fleet_refuse(net_of(w), peer, &error);
+        return;
+    }
+    if (job == NULL)
+        job = add_job(w, id, text, bytes);
+    if (job == NULL) {
+        hr__fail(&error, HR_ERR_MEMORY, "no memory for the job");
+        hr__fleet_refuse(net_of(w), peer, &error);
+        return;
+    }
+    job->peers++;
+    p->job = job;
+}
+
+/* ---- events ---- */
+
+static void on_accepted(void *user, uint32_t peer)
+{
+    struct hr_worker_process *w = user;
+
+    w->peers[peer] = (struct hr_worker_peer){.serial = ++w->serial};
+}
+
+static void on_connected(void *user, uint32_t peer)
+{
+    struct hr_worker_process *w = user;
+    struct hr_frame frame = {.type = HR_FRAME_WORKERS, .count = 1};
+    struct hr_str line;
+
+    hr__serve_connected(&w->role, peer, hr__now_ns(), &w->actions);
+    perform(w);
+    hr__str_init(&line);
+    hr__str_addf(&line, "%s\n", w->address);
+    if (hr__str_ok(&line))
+        hr__fleet_send_text(net_of(w), peer, &frame, hr__str_text(&line), line.length);
+    else
+        hr__net_drop(net_of(w), peer);
+    hr__str_finish(&line);
+}
+
+/* A client must bring its job before it joins, and join that one. */
+static bool
+brings_job(struct hr_worker_process *w, uint32_t peer, const struct hr_frame *frame)
+{
+    const struct hr_worker_job *job = w->peers[peer].job;
+    struct hr_error error = {0};
+
+    if (peer == w->link || frame->type != HR_FRAME_HELLO ||
+        (job != NULL && job->id == frame->job))
+        return true;
+    hr__fail(&error, HR_ERR_STATE, "a JOB frame must come before HELLO");
+    hr__fleet_refuse(net_of(w), peer, &error);
+    return false;
+}
+
+static void
+on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buffer *data)
+{
+    struct hr_worker_process *w = user;
+
+    if (frame->type == HR_FRAME_JOB)
+        take_job(w, peer, hr_buffer_data(data), hr_buffer_bytes(data));
+    else if (brings_job(w, peer, frame))
+        hr__serve_frame(&w->role, peer, frame, hr__now_ns(), &w->actions);
+    perform(w);
+    hr_buffer_unref(data);
+}
+
+static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
+{
+    struct hr_worker_process *w = user;
+    struct hr_worker_job *job = w->peers[peer].job;
+
+    (void)why;
+    hr__serve_lost(&w->role, peer);
+    if (peer == w->link) {
+        w->link = 0;
+        w->retry_ns = hr__now_ns() + HR_FLEET_RETRY_NS;
+    }
+    w->peers[peer] = (struct hr_worker_peer){0};
+    if (job != NULL) {
+        job->peers--;
+        hr__worker_job_release(w, job);
+    }
+    perform(w);
+}
+
+static void on_sent(void *user, uint32_t peer)
+{
+    struct hr_worker_process *w = user;
+
+    w->role.clients[peer].full = false;
+    pthread_cond_signal(&w->work);
+}
+
+static void on_tick(void *user)
+{
+    struct hr_worker_process *w = user;
+    uint64_t now = hr__now_ns();
+
+    if (w->link == 0 && now >= w->retry_ns) {
+        w->retry_ns = now + HR_FLEET_RETRY_NS;
+        if (hr__net_connect(net_of(w), w->dispatcher, &w->link, NULL) != HR_OK)
+            w->link = 0; /* tried again */
+    }
+    hr__serve_tick(&w->role, now, &w->actions);
+    perform(w);
+}
+
+static const struct hr_net_hooks hooks = {.accepted = on_accepted,
+                                          .connected = on_connected,
+                                          .frame = on_frame,
+                                          .lost = on_lost,
+                                          .sent = on_sent,
+                                          .tick = on_tick};
+
+/* ---- its life ---- */
+
+static enum hr_err begin(struct hr_service *service, struct hr_error *reterr)
+{
+    struct hr_worker_process *w = (struct hr_worker_process *)service;
+
+    return hr__thread_start(&w->thread, "hr-maker", hr__worker_make, w, reterr);
+}
+
+static void end(struct hr_service *service)
+{
+    struct hr_worker_process *w = (struct hr_worker_process *)service;
+
+    __atomic_store_n(&w->stopping, true, __ATOMIC_RELEASE);
+    hr__net_lock(net_of(w));
+    pthread_cond_signal(&w->work);
+    hr__net_unlock(net_of(w));
+    pthread_join(w->thread, NULL);
+}
+
+static void close_worker(struct hr_service *service)
+{
+    struct hr_worker_process *w = (struct hr_worker_process *)service;
+
+    while (w->jobs != NULL) {
+        w->jobs->peers = 0;
+        hr__worker_job_release(w, w->jobs);
+    }
+    hr__serve_finish(&w->role);
+    hr__actions_finish(&w->actions);
+    hr_pool_unref(w->pool);
+    hr__free(w->peers);
+    hr__free(w->dispatcher);
+    hr__free(w->address);
+    pthread_cond_destroy(&w->work);
+    hr__free(w);
+}
+
+/* Where clients reach it. */
+static enum hr_err
+set_address(struct hr_worker_process *w, const char *given, struct hr_error *reterr)
+{
+    const char *own = hr__net_address(net_of(w));
+
+    if (given == NULL &&
+        (strncmp(own, "0.0.0.0:", 8) == 0 || strncmp(own, "[::]:", 5) == 0))
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "a worker that listens on all interfaces (%s) must say under "
+                        "which address clients reach it",
+                        own);
+    w->address = hr__strdup(given != NULL ? given : own);
+    return w->address != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+}
+
+static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_options *o,
+                        struct hr_error *reterr)
+{
+    struct hr_serve_options serve = {.peers_max = o->peers_max,
+                                     .leases_max = LEASES_MAX,
+                                     .frame_positions = 1,
+                                     .beat_ns = HR_FLEET_BEAT_NS};
+    const struct hr_net_options net = {.peers_max = o->peers_max,
+                                       .queue_max = HR_FLEET_QUEUE_MAX,
+                                       .tick_ns = HR_FLEET_TICK_NS,
+                                       .hooks = &hooks,
+                                       .user = w};
+
+    pthread_cond_init(&w->work, NULL);
+    w->base.close = close_worker;
+    w->base.begin = begin;
+    w->base.end = end;
+    w->peers_max = o->peers_max;
+    w->threads = o->threads;
+    w->peers = hr__calloc((size_t)o->peers_max + 1, sizeof *w->peers);
+    w->dispatcher = hr__strdup(o->dispatcher);
+    w->pool = hr_pool_create(0);
+    if (w->peers == NULL || w->dispatcher == NULL || w->pool == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    HR_TRY(hr__fleet_nonce(&serve.nonce, reterr));
+    HR_TRY(hr__actions_init(&w->actions, reterr));
+    HR_TRY(hr__serve_init(&w->role, &serve, reterr));
+    HR_TRY(hr__net_open(&net, &w->base.net, reterr));
+    HR_TRY(hr__net_listen(w->base.net, o->listen, reterr));
+    return set_address(w, o->address, reterr);
+}
+
+enum hr_err hr__worker_open(const struct hr_worker_options *options,
+                            struct hr_service **ret_service, struct hr_error *reterr)
+{
+    struct hr_worker_process *w = hr__calloc(1, sizeof *w);
+    enum hr_err code;
+
+    if (w == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    code = init(w, options, reterr);
+    if (code != HR_OK) {
+        hr__net_close(w->base.net);
+        close_worker(&w->base);
+        return code;
+    }
+    *ret_service = &w->base;
+    return HR_OK;
+}

@@ -1,0 +1,290 @@
+"""The service with real processes: the same bytes as without it, whoever is killed."""
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__))
+from support import Skip, example, graph, headrace, main, one_line, photos, run, run_json, start, temp, test
+
+seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
+print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
+LONG = 100  # seconds, for what takes a moment
+EPOCHS = 25  # of runs that are killed
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def begin(*words):
+    """Starts a dispatcher or worker and waits until it listens."""
+    process = start(*words)
+    line = process.stdout.readline()
+    assert "listens at 127.0.0.1:" in line, line + process.stderr.read()
+    process.address = line.split()[-1]
+    return process
+
+
+class Service:
+    """A dispatcher and workers."""
+
+    def __init__(self, workers=2, threads=1):
+        self.address = f"127.0.0.1:{free_port()}"
+        self.threads = threads
+        self.dispatcher = self.begin_dispatcher()
+        self.workers = [self.begin_worker() for _ in range(workers)]
+
+    def begin_dispatcher(self):
+        return begin("dispatcher", "--listen", self.address)
+
+    def begin_worker(self):
+        return begin("worker", "--dispatcher", self.address, "--threads", self.threads)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in [self.dispatcher, *self.workers]:
+            process.kill()
+            process.communicate()
+
+    def kill_worker(self, at):
+        self.workers[at].kill()
+        self.workers[at].communicate()
+        self.workers[at] = self.begin_worker()
+
+    def kill_dispatcher(self):
+        self.dispatcher.kill()
+        self.dispatcher.communicate()
+        self.dispatcher = self.begin_dispatcher()
+
+
+def digest(*words):
+    return run("run", *words, "--digest", "-q").stdout.strip()
+
+
+# A graph of numbers that takes about a millisecond per batch.
+numbers = """pipeline:
+  - source.range: {n: 3000}
+  - order.shuffle: {}
+  - batch.stack: {size: 10}
+"""
+
+
+def texts():
+    path = temp / "texts.txt"
+    if not path.exists():
+        path.write_text("".join(f"line {i} of some {'words ' * (i % 7)}\n" for i in range(500)))
+    return graph("texts.yaml", f"""pipeline:
+  - source.lines: {{path: {path}}}
+  - order.shuffle: {{}}
+  - text.split: {{to: words}}
+  - batch.stack: {{size: 7}}
+""")
+
+
+@test
+def graphs_give_the_same_bytes_with_one_to_four_workers():
+    runs = [[example("noop.yaml"), "-p", "n=20000"],
+            [example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "batch=6", "--epochs", 2, "--seed", 4],
+            [example("vision_eval.yaml"), "-p", f"data={photos()}", "-p", "batch=16"],
+            [texts(), "--epochs", 3, "--seed", 9],
+            [graph("numbers.yaml", numbers), "--epochs", 2, "--limit", 4321, "--rank", 1, "--world", 3, "--even", "repeat"],
+            [graph("single.yaml", numbers.replace("  - batch.stack: {size: 10}\n", ""))]]
+    wanted = [digest(*words) for words in runs]
+    assert len(set(wanted)) == len(runs)
+    for workers in range(1, 5):
+        with Service(workers) as service:
+            for words, right in zip(runs, wanted):
+                assert digest(*words, "--service", service.address) == right, words
+
+
+@test
+def several_runs_share_the_workers():
+    text = texts()
+    wanted = digest(text, "--epochs", 20)
+    with Service(2) as service:
+        several = [start("run", text, "--epochs", 20, "--digest", "-q", "--service", service.address) for _ in range(4)]
+        for process in several:
+            out, err = process.communicate(timeout=LONG)
+            assert process.returncode == 0 and out.strip() == wanted, err
+
+
+@test
+def what_a_service_cannot_do_is_refused_at_once():
+    filtered = graph("filtered.yaml", numbers.replace("  - batch", "  - record.filter: {expr: \"value % 3 != 1\"}\n  - batch"))
+    one_line(run("run", filtered, "--service", "127.0.0.1:1", code=None), "record.filter", "without the service")
+    one_line(run("run", graph("numbers.yaml", numbers), "--service", "somewhere", code=None), "HOST:PORT")
+    one_line(run("run", graph("numbers.yaml", numbers), "--job", "a", code=2), "--service")
+    one_line(run("worker", "--dispatcher", "127.0.0.1:1", "--listen", "0.0.0.0:0", code=None), "which address clients reach it")
+
+
+@test
+def a_worker_without_the_data_says_so():
+    path = temp / "moving.txt"
+    path.write_text("a\nb\nc\n")
+    text = graph("moving.yaml", f"pipeline:\n  - source.lines: {{path: {path}}}\n  - batch.stack: {{size: 2}}\n")
+    with Service(1) as service:
+        process = start("run", text, "-q", "--epochs", 1000000, "--service", service.address)
+        time.sleep(1)
+        path.write_text("a\nb\nc\nd\n")  # workers that start now see other data
+        service.kill_worker(0)
+        _, err = process.communicate(timeout=LONG)
+        assert process.returncode == 1 and "cannot run the graph" in err and "fingerprint" in err, err
+
+
+@test
+def a_bad_record_fails_at_its_place_with_its_message():
+    folder = temp / "bad"
+    if not folder.exists():
+        run("synth", "photos", folder, "--count", 30, "--classes", 1, "--width", 64, "--height", 64, "-q")
+        victim = sorted(folder.rglob("*.jpg"))[17]
+        victim.write_bytes(victim.read_bytes()[:100])
+    words = ["run", example("vision_rrc.yaml"), "-p", f"data={folder}", "-p", "batch=4", "-q"]
+    here, there = temp / "here.txt", temp / "there.txt"
+    local = run(*words, "--batch-digests", here, code=1)
+    with Service(2) as service:
+        remote = run(*words, "--batch-digests", there, "--service", service.address, code=1)
+        assert remote.stderr == local.stderr, remote.stderr + local.stderr
+        assert here.read_text() == there.read_text()
+        substitute = [*words[1:-1], "--errors", "substitute"]
+        assert digest(*substitute) == digest(*substitute, "--service", service.address)
+
+
+@test
+def a_state_is_the_same_with_and_without_a_service():
+    text = graph("numbers.yaml", numbers)
+    wanted = temp / "wanted.txt"
+    run("run", text, "--epochs", 3, "-q", "--batch-digests", wanted)
+    rng = random.Random(seed)
+    with Service(2) as service:
+        for trial in range(6):
+            state, got = temp / f"state{trial}", temp / f"got{trial}"
+            for part in range(4):
+                here = [] if rng.random() < 0.5 else ["--service", service.address]
+                limit = ["--limit", rng.randrange(1, 9000) // 10 * 10 + 10] if part < 3 else []
+                run("run", text, "--epochs", 3, "-q", "--state", state, "--batch-digests", got, *limit, *here)
+            assert got.read_text() == wanted.read_text(), f"trial {trial}"
+
+
+@test
+def a_second_run_of_the_same_name_is_refused_while_the_first_is_alive():
+    text = graph("numbers.yaml", numbers)
+    with Service(1) as service:
+        first = start("run", text, "--epochs", 0, "-q", "--service", service.address, "--job", "mine")
+        time.sleep(1)
+        second = run("run", text, "--epochs", 0, "-q", "--service", service.address, "--job", "mine", code=1)
+        assert "held by a client that is alive" in second.stderr, second.stderr
+        assert first.poll() is None
+        first.kill()
+        first.communicate()
+
+
+@test
+def a_dispatcher_that_is_not_there_is_named():
+    done = run("run", graph("numbers.yaml", numbers), "-q", "--service", f"127.0.0.1:{free_port()}", code=1)
+    assert "cannot connect to 127.0.0.1:" in done.stderr and "refused" in done.stderr, done.stderr
+
+
+slow = """pipeline:
+  - source.files: {path: %s, labels: folder}
+  - order.shuffle: {}
+  - image.decode: {}
+  - image.random_resized_crop: {size: 48}
+  - image.gaussian_blur: {size: 9, sigma: [1.0, 2.0]}
+  - batch.stack: {size: 4}
+"""
+
+
+def killed_run(rng, service, text, epochs, actions):
+    """Runs with a saved state; kills what `actions` name at random moments. Returns the lines of batch digests."""
+    trial = rng.randrange(10**9)
+    state, got = temp / f"killed{trial}.state", temp / f"killed{trial}.txt"
+    words = ["run", text, "--epochs", epochs, "-q", "--state", state, "--save-every", 1, "--batch-digests", got,
+             "--service", service.address]
+    process = start(*words)
+    kills = 0
+    until = time.monotonic() + LONG
+    while process.poll() is None:
+        assert time.monotonic() < until, f"the run hangs; {kills} kills; {got.read_text().count(chr(10))} batches"
+        time.sleep(rng.random() * 0.4)
+        what = rng.choice(actions)
+        if kills >= 12:
+            continue
+        kills += 1
+        if what == "worker":
+            service.kill_worker(rng.randrange(len(service.workers)))
+        elif what == "dispatcher":
+            service.kill_dispatcher()
+        elif what == "all":
+            service.dispatcher.kill()
+            for at in range(len(service.workers)):
+                service.kill_worker(at)
+            service.kill_dispatcher()
+        elif what == "client" and process.poll() is None:
+            process.kill()
+            process.communicate()
+            keep(state, got)
+            process = start(*words)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return got.read_text(), kills
+
+
+def keep(state, got):
+    """What the killed client wrote after its last state is outside the surviving history."""
+    text = json.loads(state.read_text()) if state.exists() else {"epoch": 0, "records": 0}
+    records, lines = text["records"], []
+    for line in got.read_text().splitlines() if got.exists() else []:
+        if records <= 0 or len(line.split()) != 3:
+            break
+        records -= int(line.split()[1])
+        lines.append(line + "\n")
+    got.write_text("".join(lines))
+
+
+def check_kills(actions, rounds=3):
+    text = graph("slow.yaml", slow % photos())
+    wanted = temp / "slow.txt"
+    if not wanted.exists():
+        run("run", text, "--epochs", EPOCHS, "-q", "--batch-digests", wanted)
+    rng = random.Random(f"{seed} {actions}")
+    total = 0
+    for _ in range(rounds):
+        with Service(rng.randrange(1, 4)) as service:
+            got, kills = killed_run(rng, service, text, EPOCHS, actions)
+            assert got == wanted.read_text(), "records were lost or repeated"
+            total += kills
+    print(f"# {total} kills of {' or '.join(actions)}", flush=True)
+
+
+@test
+def killed_workers_cost_no_record():
+    check_kills(["worker"])
+
+
+@test
+def killed_dispatchers_cost_no_record():
+    check_kills(["dispatcher"])
+
+
+@test
+def killed_clients_resume_without_loss_or_repetition():
+    check_kills(["client"])
+
+
+@test
+def whoever_is_killed_no_record_is_lost_or_repeated():
+    check_kills(["worker", "dispatcher", "client", "all"])
+
+
+
+main()
