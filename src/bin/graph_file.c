@@ -80,6 +80,10 @@ int graph_file_load(const char *path, const struct cli_params *params,
         return code;
     if (load(path, params->items, params->count, ret_graph, &error) == HR_OK)
         return worker_host(*ret_graph);
+    if (unfiled.path == NULL && propose_is_data(path))
+        return cli_usage("%s is data, not a graph: headrace init %s -o FILE writes a "
+                         "graph for it",
+                         path, path);
     if (error.code == HR_ERR_IO) /* an unreadable graph file is a usage error */
         error.code = HR_ERR_NOT_FOUND;
     return cli_library(&error);

@@ -218,6 +218,11 @@ def what_is_not_known_is_refused():
     (temp / "far/a/x.csv").write_text("a\n1\n"), (temp / "far/b/x.csv").write_text("a\n1\n")
     one_line(run("init", temp / "far", code=2), "several folders", "far/a")
     one_line(run("init", code=2), "FOLDER|FILE")
+    (temp / "rows.csv").write_text("a\n1\n")
+    for command in ("pack", "profile", "optimize"):  # these want a graph that somebody has looked at
+        more = ["-o", temp / "out"] if command == "pack" else []
+        one_line(run(command, photos(), *more, code=2), "is data, not a graph", f"headrace init {photos()} -o FILE")
+        one_line(run(command, temp / "rows.csv", *more, code=2), "rows.csv is data, not a graph")
     (temp / "cut.tar").write_bytes(b"no archive at all" * 100)
     assert "cut.tar" in run("init", temp / "cut.tar", code=None).stderr
 
