@@ -26,7 +26,8 @@ static bool has_budget(const struct hr_engine *engine)
 /* Sequencers ask for room without the lock, while the plan may be divided again. */
 static void set_limits(struct hr_engine *engine)
 {
-    hr__pool_keep(engine->pool, hr__plan_record_bytes(&engine->plan));
+    if (!engine->pool_borrowed)
+        hr__pool_keep(engine->pool, hr__plan_record_bytes(&engine->plan));
     for (size_t i = 0; i < engine->stage_count; i++)
         atomic_store_explicit(&engine->stages[i].in_bytes_max,
                               engine->plan.stages[i].memory.queue_bytes,

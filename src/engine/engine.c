@@ -420,7 +420,8 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
         memcpy(engine->fingerprint, engine->graph->states_of, sizeof engine->fingerprint);
     HR_TRY(make_plan(engine, reterr));
     HR_TRY(start_caches(engine, reterr));
-    engine->pool = hr_pool_create(0);
+    if (engine->pool == NULL)
+        engine->pool = hr_pool_create(0);
     if (engine->pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(init_stages(engine, reterr));
@@ -437,6 +438,14 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
 enum hr_err hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
                             struct hr_engine **ret_engine, struct hr_error *reterr)
 {
+    return hr__engine_open_in(graph, options, NULL, ret_engine, reterr);
+}
+
+enum hr_err
+hr__engine_open_in(struct hr_graph *graph, const struct hr_iter_options *options,
+                   struct hr_pool *pool, struct hr_engine **ret_engine,
+                   struct hr_error *reterr)
+{
     struct hr_engine *engine = hr__calloc(1, sizeof *engine);
     enum hr_err code;
 
@@ -444,6 +453,8 @@ enum hr_err hr__engine_open(struct hr_graph *graph, const struct hr_iter_options
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     engine->graph = hr_graph_ref(graph);
     engine->options = *options;
+    engine->pool = pool;
+    engine->pool_borrowed = pool != NULL;
     code = init_engine(engine, reterr);
     if (code != HR_OK) {
         hr__engine_close(engine);

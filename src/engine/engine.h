@@ -37,6 +37,7 @@ struct hr_engine {
     struct hr_iter_options options;
     size_t stage_count;
     struct hr_pool *pool;
+    bool pool_borrowed; /* of hr__engine_open_in() */
     struct hr_reader *reader;
     struct hr_runner *runners; /* threads, then the consumer's own */
     int thread_count;
@@ -131,6 +132,13 @@ hr__engine_map_plain(const struct hr_engine *engine, const struct hr_path *path,
 HR_CHECK enum hr_err
 hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
                 struct hr_engine **ret_engine, struct hr_error *reterr);
+/* The same with batches in a pool of the caller's, for runs that follow each other: fresh
+ * memory costs more than many a batch. It must outlive the engine, not its batches; the
+ * plan's limit of idle memory is not set in it. */
+HR_CHECK enum hr_err
+hr__engine_open_in(struct hr_graph *graph, const struct hr_iter_options *options,
+                   struct hr_pool *pool, struct hr_engine **ret_engine,
+                   struct hr_error *reterr);
 /* engine_plan.c: the plan that a run of this frozen graph with these options obeys;
  * hr__plan_finish() it. With a budget also the sizes of its records, from a survey. */
 HR_CHECK enum hr_err

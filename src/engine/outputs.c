@@ -241,9 +241,9 @@ enum hr_err hr__outputs_resume(const struct hr_outputs *outputs, const char *sta
 
 /* ---- making some ---- */
 
-enum hr_err
-hr__outputs_open(const struct hr_outputs *outputs, uint64_t from, uint64_t until,
-                 struct hr_engine **ret_engine, struct hr_error *reterr)
+enum hr_err hr__outputs_open(const struct hr_outputs *outputs, uint64_t from,
+                             uint64_t until, struct hr_pool *pool,
+                             struct hr_engine **ret_engine, struct hr_error *reterr)
 {
     struct hr_iter_options options = outputs->options;
     struct hr_str state;
@@ -257,8 +257,8 @@ hr__outputs_open(const struct hr_outputs *outputs, uint64_t from, uint64_t until
         options.epochs = 1;
         options.records_max = (int64_t)hr__outputs_before(outputs, until);
         options.state = hr__str_text(&state);
-        code = hr__engine_open((struct hr_graph *)(uintptr_t)outputs->graph, &options,
-                               ret_engine, reterr);
+        code = hr__engine_open_in((struct hr_graph *)(uintptr_t)outputs->graph, &options,
+                                  pool, ret_engine, reterr);
     }
     hr__str_finish(&state);
     return code;

@@ -100,6 +100,8 @@ static uint64_t run_whole(struct hr_graph *graph, const struct hr_iter_options *
 static void check_parts(const struct hr_outputs *outputs, const struct known *known,
                         struct hr_rng *rng)
 {
+    struct hr_pool *pool = hr_pool_create(0);
+
     for (int trial = 0; trial < 12 && outputs->end > 0; trial++) {
         uint64_t from = hr__rng_below(rng, outputs->end), within;
         uint64_t until = from + 1 + hr__rng_below(rng, 5), rest;
@@ -109,11 +111,12 @@ static void check_parts(const struct hr_outputs *outputs, const struct known *kn
         rest = outputs->batches - within;
         until = until < from + rest ? until : from + rest;
         until = until < outputs->end ? until : outputs->end;
-        CHECK_OK(hr__outputs_open(outputs, from, until, &engine, NULL));
+        CHECK_OK(hr__outputs_open(outputs, from, until, pool, &engine, NULL));
         for (uint64_t i = from; i < until; i++)
             check_batch(engine, &known[i]);
         hr__engine_close(engine);
     }
+    hr_pool_unref(pool);
 }
 
 static void check_states(struct hr_graph *graph, const struct hr_outputs *outputs,

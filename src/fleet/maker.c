@@ -91,7 +91,8 @@ open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next
     (void)hr__outputs_epoch(&job->outputs, next, &within);
     epoch_end = next - within + job->outputs.batches;
     until = until < epoch_end ? until : epoch_end;
-    HR_TRY(hr__outputs_open(&job->outputs, next, until, &range->engine, reterr));
+    HR_TRY(
+        hr__outputs_open(&job->outputs, next, until, job->pool, &range->engine, reterr));
     range->job = job;
     range->next = next;
     range->until = until;
@@ -127,6 +128,9 @@ static enum hr_err open_graph(const struct hr_worker_process *w,
 
     hr_iter_options_init(&options);
     options.threads = w->threads;
+    job->pool = hr_pool_create(0);
+    if (job->pool == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(hr__job_parse(job->text, job->bytes, &read, &options, reterr));
     code = hr_graph_freeze(read.graph, reterr);
     if (code == HR_OK)

@@ -69,6 +69,7 @@ void hr__worker_job_release(struct hr_worker_process *w, struct hr_worker_job *j
         at = &(*at)->next;
     *at = job->next;
     hr__graph_unref(job->graph);
+    hr_pool_unref(job->pool);
     hr__free(job->text);
     hr__free(job);
 }

@@ -21,6 +21,7 @@ struct hr_worker_job {
     bool opened;
     struct hr_graph *graph;
     struct hr_outputs outputs;
+    struct hr_pool *pool;  /* of its batches */
     struct hr_error error; /* why it cannot be opened */
     uint32_t frame_positions;
 };

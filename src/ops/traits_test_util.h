@@ -54,6 +54,9 @@ static const struct row rows[] = {
     {"audio.time_mask",            "{max: 5}",                                                MELS                                },
     {"audio.time_stretch",         "{rate: [0.8, 1.2], n_fft: 64}",                           SOUNDS                              },
     {"audio.trim",                 "{frame: 100, hop: 50}",                                   SOUNDS                              },
+    {"batch.cutmix",               "{num_classes: 9}",                                        SMALL "  - batch.stack: {size: 4}\n"},
+    {"batch.mixup",                "{num_classes: 9}",
+     SMALL "  - tensor.cast: {dtype: float32}\n  - batch.stack: {size: 4}\n"                                                      },
     {"batch.pad",                  "{size: 3}",                                               PICTURES                            },
     {"batch.stack",                "{size: 3}",                                               NUMBERS                             },
     {"batch.unbatch",              "{}",                                                      BATCHES                             },
@@ -127,6 +130,7 @@ static const struct row rows[] = {
     {"source.coco",                "{path: '${files}', annotations: '${coco}'}",              NULL                                },
     {"source.csv",                 "{path: '${list}'}",                                       NULL                                },
     {"source.files",               "{path: '${files}', labels: folder}",                      NULL                                },
+    {"source.hdf5",                "{path: '${hdf5}'}",                                       NULL                                },
     {"source.idx",                 "{path: '${idx}'}",                                        NULL                                },
     {"source.jsonl",               "{path: '${jsonl}'}",                                      NULL                                },
     {"source.lines",               "{path: '${list}'}",                                       NULL                                },
@@ -157,10 +161,6 @@ static const struct row rows[] = {
     {"tokens.pad",                 "{length: 50, mask: true}",                                TOKENS                              },
     {"tokens.truncate",            "{length: 2}",                                             TOKENS                              },
     {"tokens.vocab_lookup",        "{path: '${list}'}",                                       WORDS                               },
-    {"batch.cutmix",               "{num_classes: 9}",                                        SMALL "  - batch.stack: {size: 4}\n"},
-    {"batch.mixup",                "{num_classes: 9}",
-     SMALL "  - tensor.cast: {dtype: float32}\n  - batch.stack: {size: 4}\n"                                                      },
-    {"source.hdf5",                "{path: '${hdf5}'}",                                       NULL                                },
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 

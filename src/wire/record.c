@@ -96,7 +96,7 @@ size_t hr__wire_block_bytes(struct hr_wire_writer *writer,
 static enum hr_err put_value(const struct hr_wire_lane *lane, char *base, char *item,
                              const struct hr_value *value, size_t *place)
 {
-    size_t bytes;
+    size_t bytes, gap; /* a tensor has one at its end only */
 
     if (lane->bytes > 0) {
         if (!values_are_columns(lane, value))
@@ -107,7 +107,8 @@ static enum hr_err put_value(const struct hr_wire_lane *lane, char *base, char *
     if (value->kind == HR_VALUE_NONE || !hr__wire_describes(value))
         return HR_ERR_TYPE;
     bytes = hr__wire_value_bytes(value);
-    memset(base + *place, 0, bytes); /* gaps */
+    gap = value->kind == HR_VALUE_TENSOR && bytes > 0 ? bytes - HR_WIRE_ALIGN : 0;
+    memset(base + *place + gap, 0, bytes - gap);
     hr__wire_value_put(value, base, *place, (struct hr_wire_value *)item);
     *place += bytes;
     return HR_OK;
