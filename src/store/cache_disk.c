@@ -184,7 +184,7 @@ segment_open(const struct hr_cache *cache, const char *name, int flags)
 
     if (segment == NULL)
         return NULL;
-    snprintf(segment->name, sizeof segment->name, "%s", name);
+    snprintf(segment->name, sizeof segment->name, "%.47s", name);
     segment->index = -1;
     segment->values = open_file(cache, name, ".values", flags);
     if (segment->values >= 0)
