@@ -323,11 +323,8 @@ static enum hr_err
 find_files(struct hr_hdf5_files *files, const char *pattern, struct hr_error *error)
 {
     struct hr_shards shards = {0};
-    enum hr_err code = hr__shards_find(pattern, ".h5", false, &shards, error);
+    enum hr_err code = hr__shards_find_either(pattern, ".h5", ".hdf5", &shards, error);
 
-    if (code == HR_ERR_NOT_FOUND &&
-        hr__shards_find(pattern, ".hdf5", false, &shards, NULL) == HR_OK)
-        code = HR_OK;
     if (code == HR_OK) {
         files->files = hr__calloc(shards.count, sizeof *files->files);
         if (files->files == NULL)

@@ -159,6 +159,34 @@ static void window_destroy(void *object)
 static const struct hr_thread_class window_class = {"shard window", window_create,
                                                     window_destroy};
 
+static enum hr_err windows_create(void **ret_object, struct hr_error *reterr)
+{
+    *ret_object = hr__calloc(HR_SHARD_WINDOWS, sizeof(struct hr_window));
+    return *ret_object != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+}
+
+static void windows_destroy(void *object)
+{
+    struct hr_window *windows = object;
+
+    for (size_t i = 0; i < HR_SHARD_WINDOWS; i++)
+        hr__window_finish(&windows[i]);
+    hr__free(windows);
+}
+
+static const struct hr_thread_class windows_class = {"field windows", windows_create,
+                                                     windows_destroy};
+
+enum hr_err hr__shard_windows(struct hr_thread *thread, struct hr_window **ret_windows,
+                              struct hr_error *error)
+{
+    void *windows;
+
+    HR_TRY(hr__thread_object(thread, &windows_class, &windows, error));
+    *ret_windows = windows;
+    return HR_OK;
+}
+
 enum hr_err hr__shard_window(struct hr_window *window, const struct hr_shard_place *place,
                              struct hr_error *reterr)
 {

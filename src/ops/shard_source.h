@@ -93,6 +93,12 @@ hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record)
  */
 HR_CHECK enum hr_err hr__shard_read(struct hr_op_ctx *ctx, struct hr_window *window,
                                     struct hr_shard_record *record);
+/* A thread's windows, HR_SHARD_WINDOWS of them: one for each field of a record, so that
+ * reads of each go forward, and one more. */
+#define HR_SHARD_WINDOWS (HR_SCHEMA_FIELDS_MAX + 1)
+HR_CHECK enum hr_err
+hr__shard_windows(struct hr_thread *thread, struct hr_window **ret_windows,
+                  struct hr_error *error);
 /* The range that hr__shard_read() takes through the reader; false: it does not. */
 bool hr__shard_ahead(const struct hr_shard_place *place, struct hr_range *ret_range);
 /* Turns the window to the place's object; HR_ERR_STATE if that has changed. */

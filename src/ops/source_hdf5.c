@@ -161,30 +161,7 @@ static bool hdf5_ahead(const void *params, const void *made, uint64_t index, int
 
 /* ---- records ---- */
 
-/* A thread's windows: one for each field, so that reads of each go forward, and one for
- * heaps. */
-struct windows {
-    struct hr_window of[HR_SCHEMA_FIELDS_MAX], heap;
-};
-
-static enum hr_err windows_create(void **ret_object, struct hr_error *reterr)
-{
-    *ret_object = hr__calloc(1, sizeof(struct windows));
-    return *ret_object != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-}
-
-static void windows_destroy(void *object)
-{
-    struct windows *windows = object;
-
-    for (size_t i = 0; i < HR_SCHEMA_FIELDS_MAX; i++)
-        hr__window_finish(&windows->of[i]);
-    hr__window_finish(&windows->heap);
-    hr__free(windows);
-}
-
-static const struct hr_thread_class windows_class = {"HDF5 windows", windows_create,
-                                                     windows_destroy};
+#define HEAP_WINDOW HR_SCHEMA_FIELDS_MAX /* after those of the fields */
 
 /* An item as it is in the file: in `owner`, to which the caller has a reference, or valid
  * until the thread's next record. */
@@ -195,7 +172,7 @@ struct raw {
 
 /* An item from its chunks. */
 static enum hr_err gather(struct hr_op_ctx *ctx, struct hr_hdf5_source *file, size_t at,
-                          struct windows *windows, char *to)
+                          struct hr_window *windows, char *to)
 {
     const struct hr_hdf5_item *item = &file->items[at];
 
@@ -203,7 +180,7 @@ static enum hr_err gather(struct hr_op_ctx *ctx, struct hr_hdf5_source *file, si
         struct hr_hdf5_slab slab;
 
         HR_TRY(hr__hdf5_slab((void *)(uintptr_t)ctx->state, file, at, ctx->id->index,
-                             cell, &windows->of[at], &slab, ctx->error));
+                             cell, &windows[at], &slab, ctx->error));
         if (slab.data != NULL)
             hr__hdf5_place_slab(item, cell, slab.data, to);
         hr_buffer_unref(slab.owner);
@@ -212,7 +189,7 @@ static enum hr_err gather(struct hr_op_ctx *ctx, struct hr_hdf5_source *file, si
 }
 
 static enum hr_err read_item(struct hr_op_ctx *ctx, struct hr_hdf5_source *file,
-                             size_t at, struct windows *windows, struct raw *ret_raw)
+                             size_t at, struct hr_window *windows, struct raw *ret_raw)
 {
     const struct hr_hdf5_item *item = &file->items[at];
     struct hr_shard_record record = {.data = NULL};
@@ -223,14 +200,14 @@ static enum hr_err read_item(struct hr_op_ctx *ctx, struct hr_hdf5_source *file,
     if (item->bytes == 0)
         return HR_OK;
     if (hr__hdf5_item_place(file, at, ctx->id->index, &record.place)) {
-        HR_TRY(hr__shard_read(ctx, &windows->of[at], &record));
+        HR_TRY(hr__shard_read(ctx, &windows[at], &record));
         *ret_raw = (struct raw){record.data, record.owner};
         return HR_OK;
     }
     if (item->dataset->layout == HR_HDF5_CHUNKED && item->cells == 1 &&
         item->slab == item->bytes) {
         HR_TRY(hr__hdf5_slab((void *)(uintptr_t)ctx->state, file, at, ctx->id->index, 0,
-                             &windows->of[at], &slab, ctx->error));
+                             &windows[at], &slab, ctx->error));
         *ret_raw = (struct raw){slab.data, slab.owner};
         if (slab.data != NULL)
             return HR_OK;
@@ -300,7 +277,7 @@ heap_failed(struct hr_hdf5_source *file, uint64_t at, struct hr_error *error)
 /* Bytes from a heap of the file. */
 static enum hr_err
 set_from_heap(struct hr_op_ctx *ctx, struct hr_hdf5_source *file, const struct raw *raw,
-              struct windows *windows, struct hr_value *value)
+              struct hr_window *windows, struct hr_value *value)
 {
     const struct hr_hdf5_files *files = ctx->state;
     struct hr_hdf5_reference reference;
@@ -320,12 +297,13 @@ set_from_heap(struct hr_op_ctx *ctx, struct hr_hdf5_source *file, const struct r
                         "%s: an item of %llu bytes is longer than unpacked_max (%llu)",
                         file->uri, (unsigned long long)reference.bytes,
                         (unsigned long long)files->unpacked_max);
-    HR_TRY(hr__shard_window(&windows->heap, &place, ctx->error));
-    if (hr__window_get(&windows->heap, at, HR_HDF5_HEAP_HEAD, &heap, NULL) != HR_OK ||
+    HR_TRY(hr__shard_window(&windows[HEAP_WINDOW], &place, ctx->error));
+    if (hr__window_get(&windows[HEAP_WINDOW], at, HR_HDF5_HEAP_HEAD, &heap, NULL) !=
+            HR_OK ||
         (size = hr__hdf5_heap_bytes(heap)) < HR_HDF5_HEAP_HEAD ||
-        size > windows->heap.object->bytes - at)
+        size > windows[HEAP_WINDOW].object->bytes - at)
         return heap_failed(file, at, ctx->error);
-    HR_TRY(hr__window_get(&windows->heap, at, (size_t)size, &heap, ctx->error));
+    HR_TRY(hr__window_get(&windows[HEAP_WINDOW], at, (size_t)size, &heap, ctx->error));
     bytes = hr__hdf5_heap_object(heap, (size_t)size, &reference);
     if (bytes == NULL)
         return heap_failed(file, at, ctx->error);
@@ -333,7 +311,7 @@ set_from_heap(struct hr_op_ctx *ctx, struct hr_hdf5_source *file, const struct r
 }
 
 static enum hr_err set_field(struct hr_op_ctx *ctx, struct hr_hdf5_source *file,
-                             size_t at, struct windows *windows)
+                             size_t at, struct hr_window *windows)
 {
     const struct hr_hdf5_item *item = &file->items[at];
     struct hr_value *value = ctx->fields[at];
@@ -354,13 +332,13 @@ static enum hr_err set_field(struct hr_op_ctx *ctx, struct hr_hdf5_source *file,
 static enum hr_err hdf5_apply(struct hr_op_ctx *ctx)
 {
     const struct hr_hdf5_files *files = ctx->state;
+    struct hr_window *windows;
     struct hr_hdf5_source *file;
-    void *windows;
 
     if (ctx->id->index >= files->records)
         return hr__fail(ctx->error, HR_ERR_RANGE, "there is no item %llu",
                         (unsigned long long)ctx->id->index);
-    HR_TRY(hr__thread_object(ctx->thread, &windows_class, &windows, ctx->error));
+    HR_TRY(hr__shard_windows(ctx->thread, &windows, ctx->error));
     file = hr__hdf5_files_of(files, ctx->id->index);
     for (size_t i = 0; i < files->count; i++)
         HR_TRY(set_field(ctx, file, i, windows));

@@ -395,11 +395,8 @@ static enum hr_err
 find_files(struct state *state, const char *pattern, struct hr_error *error)
 {
     struct hr_shards shards = {0};
-    enum hr_err code = hr__shards_find(pattern, ".npy", false, &shards, error);
+    enum hr_err code = hr__shards_find_either(pattern, ".npy", ".npz", &shards, error);
 
-    if (code == HR_ERR_NOT_FOUND &&
-        hr__shards_find(pattern, ".npz", false, &shards, NULL) == HR_OK)
-        code = HR_OK;
     if (code == HR_OK) {
         state->files = hr__calloc(shards.count, sizeof *state->files);
         if (state->files == NULL)
@@ -637,35 +634,12 @@ static bool npy_ahead(const void *params, const void *made, uint64_t index, int 
     return file->arrays[largest].memory == NULL && hr__shard_ahead(&place, ret_range);
 }
 
-/* A thread's windows: one for each array, so that reads of each go forward. */
-struct windows {
-    struct hr_window of[HR_SCHEMA_FIELDS_MAX];
-};
-
-static enum hr_err windows_create(void **ret_object, struct hr_error *reterr)
-{
-    *ret_object = hr__calloc(1, sizeof(struct windows));
-    return *ret_object != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-}
-
-static void windows_destroy(void *object)
-{
-    struct windows *windows = object;
-
-    for (size_t i = 0; i < HR_SCHEMA_FIELDS_MAX; i++)
-        hr__window_finish(&windows->of[i]);
-    hr__free(windows);
-}
-
-static const struct hr_thread_class windows_class = {"array windows", windows_create,
-                                                     windows_destroy};
-
 /* The bytes of `count` items in the file; see struct hr_shard_record. */
 static enum hr_err read_items(struct hr_op_ctx *ctx, struct file *file, size_t at,
                               uint32_t count, struct hr_shard_record *record)
 {
     const struct array *array = &file->arrays[at];
-    void *windows;
+    struct hr_window *windows;
 
     record->owner = NULL;
     place_of(file, at, ctx->id->index, &record->place);
@@ -678,8 +652,8 @@ static enum hr_err read_items(struct hr_op_ctx *ctx, struct file *file, size_t a
         record->data = "";
         return HR_OK;
     }
-    HR_TRY(hr__thread_object(ctx->thread, &windows_class, &windows, ctx->error));
-    return hr__shard_read(ctx, &((struct windows *)windows)->of[at], record);
+    HR_TRY(hr__shard_windows(ctx->thread, &windows, ctx->error));
+    return hr__shard_read(ctx, &windows[at], record);
 }
 
 /* Where the item can stay: in the reader's buffer, or in memory. */

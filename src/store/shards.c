@@ -199,6 +199,18 @@ enum hr_err hr__shards_find(const char *pattern, const char *ending, bool packed
     return expand(&find, pattern, 0);
 }
 
+enum hr_err
+hr__shards_find_either(const char *pattern, const char *first, const char *second,
+                       struct hr_shards *ret_shards, struct hr_error *reterr)
+{
+    enum hr_err code = hr__shards_find(pattern, first, false, ret_shards, reterr);
+
+    if (code == HR_ERR_NOT_FOUND &&
+        hr__shards_find(pattern, second, false, ret_shards, NULL) == HR_OK)
+        code = HR_OK;
+    return code;
+}
+
 void hr__shards_finish(struct hr_shards *shards)
 {
     for (size_t i = 0; i < shards->count; i++)

@@ -25,6 +25,11 @@ struct hr_shards {
 HR_CHECK enum hr_err
 hr__shards_find(const char *pattern, const char *ending, bool packed,
                 struct hr_shards *ret_shards, struct hr_error *reterr);
+/* The same for a format whose files have one of two endings: those with the first one, or
+ * else those with the second. They are not compressed. */
+HR_CHECK enum hr_err
+hr__shards_find_either(const char *pattern, const char *first, const char *second,
+                       struct hr_shards *ret_shards, struct hr_error *reterr);
 void hr__shards_finish(struct hr_shards *shards);
 
 #endif
