@@ -37,6 +37,7 @@ static const struct option {
     OPTION(rank, OPTION_I64),          OPTION(world, OPTION_I64),
     OPTION(even, OPTION_EVEN),         OPTION(plan, OPTION_TEXT),
     OPTION(plan_name, OPTION_TEXT),    OPTION(demand, OPTION_DOUBLE),
+    OPTION(service, OPTION_TEXT),      OPTION(service_job, OPTION_TEXT),
 #undef OPTION
 };
 

@@ -140,7 +140,7 @@ class Graph:
 class Iter:
     def __init__(self, graph: Graph, options: dict[str, Any]) -> None:
         """`options`: the fields of struct hr_iter_options by name; variant "threads" or
-        "inline", on_error "fail", "skip" or "substitute"; state, ledger: str."""
+        "inline", on_error "fail", "skip" or "substitute"; state, ledger, service: str."""
     def next(self) -> Batch | None:
         """The next batch, or None at the end. A signal handler (Ctrl-C) runs within 50 ms
         and its exception is raised; the iterator is then cancelled."""

@@ -63,6 +63,7 @@ class LoaderOptions(TypedDict, total=False):
     timeout: float | None
     demand: Demand
     ledger: PathLike | None
+    service: str | None
     shard: Shard
     even: Even | None
     eval: bool
@@ -133,6 +134,16 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
             raise ArgumentError(f"loader(): {name} is True or False, not {options[name]!r:.60}", param=name)
     if not isinstance(options.get("ledger"), (str, os.PathLike, type(None))):
         raise ArgumentError(f"loader(): ledger is the path of a file, not {options['ledger']!r:.60}", param="ledger")
+    service = options.get("service")
+    if not isinstance(service, (str, type(None))):
+        raise ArgumentError(
+            f"loader(): service is the 'host:port' of a dispatcher, not {service!r:.60}", param="service"
+        )
+    if service is not None and options.get("optimize", False):
+        raise ArgumentError(
+            "loader(): the order of a service's graph is fixed; use pipe.optimize(), or leave out optimize=",
+            param="optimize",
+        )
     plan = options.get("plan")
     if not isinstance(plan, (str, os.PathLike, type(None))):
         raise ArgumentError(f"loader(): plan is a text or the path of a file, not {plan!r:.60}", param="plan")
@@ -202,6 +213,8 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
     ledger, plan = options.get("ledger"), options.get("plan")
     if ledger is not None:
         made["ledger"] = os.fspath(ledger)
+    if options.get("service") is not None:
+        made["service"] = options["service"]
     if isinstance(plan, os.PathLike):
         made["plan_name"] = os.fspath(plan)
         with open(plan, encoding="utf-8") as file:

@@ -481,6 +481,9 @@ class Pipeline(Methods):
                 batches and their order stay the same. `stats()` has threads_used, thread_changes and
                 threads_reason; assigning to `loader.demand` changes it. None (default): all threads work.
             ledger: a file to append bad records to, one JSON object a line.
+            service: "host:port" of a dispatcher (`headrace dispatcher`) whose workers make the batches: the same
+                batches, in order, and the same states as without it. Not for pipelines that filter, expand, pack
+                or call Python functions. None (default): this process makes them.
             shard: which share of the records: "auto" (default): that of this rank of
                 torch.distributed if it is initialised, else of RANK and WORLD_SIZE, else all; None:
                 all, whatever the ranks; or (rank, world). The logger "headrace" says which (INFO).

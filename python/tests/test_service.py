@@ -1,0 +1,69 @@
+"""Batches made by the workers of a service, as processes of their own."""
+
+import subprocess
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import headrace as hr
+
+
+def begin(command: str, *words: str) -> tuple[subprocess.Popen[str], str]:
+    """Starts a process of the service; returns it and its address."""
+    process = subprocess.Popen([command, *words], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, process.stdout.readline().split()[-1]
+
+
+@pytest.fixture
+def service(command: str) -> Iterator[str]:
+    dispatcher, address = begin(command, "dispatcher", "--listen", "127.0.0.1:0")
+    workers = [begin(command, "worker", "--dispatcher", address, "--threads", "1")[0] for _ in range(2)]
+    yield address
+    for process in (dispatcher, *workers):
+        process.kill()
+        process.communicate()
+
+
+def values(loader: hr.Loader) -> list[list[int]]:
+    return [np.asarray(batch["value"]).tolist() for batch in loader]
+
+
+def numbers() -> hr.Pipeline:
+    return hr.range(100).shuffle().batch(8)
+
+
+def test_batches_are_those_of_a_loader_without_a_service(service: str) -> None:
+    pipe = numbers()
+    loader = pipe.loader(seed=3, service=service)
+    again = pipe.loader(seed=3)
+    assert values(loader) == values(again)
+    assert values(loader) == values(again)  # the next epoch
+
+
+def test_a_state_goes_from_one_to_the_other(service: str) -> None:
+    pipe = numbers()
+    wanted = values(pipe.loader(seed=3))
+    loader = pipe.loader(seed=3, service=service)
+    got = []
+    for batch in loader:
+        got.append(np.asarray(batch["value"]).tolist())
+        if len(got) == 5:
+            break
+    other = pipe.loader(seed=3)
+    other.load_state_dict(loader.state_dict())
+    assert got + values(other) == wanted
+
+
+def test_functions_do_not_travel(service: str) -> None:
+    pipe = hr.range(100).map(lambda value: {"value": value}).batch(8)
+    with pytest.raises(hr.HeadraceError, match="your code does not"):
+        values(pipe.loader(service=service))
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(hr.ArgumentError, match="host:port"):
+        numbers().loader(service=7070)  # type: ignore[arg-type]
+    with pytest.raises(hr.ArgumentError, match="order of a service's graph"):
+        numbers().loader(service="127.0.0.1:1", optimize=True)
