@@ -439,11 +439,14 @@ def agrees(ours: Any, other: Any, choice: Choice) -> bool:
 
 
 def noisy(seed: int, count: int, side: int = 60) -> Scenes:
-    """Images on which every step shows: smooth colours with noise, of less than the whole range."""
+    """Images on which every step shows: smooth colours with noise, of less than the whole range.
+
+    Sides are even, so that no pixel of a right angle falls between pixels.
+    """
     scenes = Scenes(seed, count)
     rng = np.random.default_rng(seed)
     for item in scenes.items:
-        height, width = rng.integers(side // 2, side, 2)
+        height, width = 2 * rng.integers(side // 4, side // 2, 2)
         y, x = np.mgrid[0:height, 0:width]
         smooth = np.stack([40 + 2 * x, 200 - 2 * y, 60 + x + y], axis=2)
         item["image"] = np.clip(smooth + rng.integers(-20, 21, smooth.shape), 10, 245).astype(np.uint8)
