@@ -39,6 +39,8 @@
     "  - image.normalize: {mean: imagenet, std: imagenet}\n"                             \
     "  - tensor.layout: {order: chw}\n"
 #define VIEWS                                                                            \
+    "  - image.rand_augment: {num_ops: 3}\n"                                             \
+    "  - image.aug_mix: {}\n"                                                            \
     "  - tensor.cast: {dtype: float32}\n"                                                \
     "  - image.random_resized_crop: {size: 44}\n"                                        \
     "  - image.flip: {p: 0.5}\n"                                                         \
