@@ -11,9 +11,14 @@ import headrace as hr
 
 def begin(command: str, *words: str) -> tuple[subprocess.Popen[str], str]:
     """Starts a process of the service; returns it and its address."""
-    process = subprocess.Popen([command, *words], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    return process, process.stdout.readline().split()[-1]
+    process = subprocess.Popen([command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stderr is not None
+    line = process.stdout.readline()
+    if not line:
+        said = process.stderr.read()
+        assert "libevent" in said, said
+        pytest.skip(said)
+    return process, line.split()[-1]
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ void run_report(const struct hr_iter *iter, const struct run_result *result)
     print_summary(&stats, result);
     if (result->predicted)
         print_prediction(result);
-    if (stats.records > 0) {
+    if (stats.records > 0 && stats.node_count > 0) { /* else a service's workers know */
         putchar('\n');
         node_table_print(iter);
     }

@@ -1,16 +1,13 @@
 """The service with real processes: the same bytes as without it, whoever is killed."""
 import json
 import os
-import pathlib
 import random
-import signal
 import socket
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from support import Skip, example, graph, headrace, main, one_line, photos, run, run_json, start, temp, test
+from support import example, graph, main, one_line, photos, run, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
@@ -71,7 +68,6 @@ def digest(*words):
     return run("run", *words, "--digest", "-q").stdout.strip()
 
 
-# A graph of numbers that takes about a millisecond per batch.
 numbers = """pipeline:
   - source.range: {n: 3000}
   - order.shuffle: {}
@@ -251,7 +247,7 @@ def keep(state, got):
     got.write_text("".join(lines))
 
 
-def check_kills(actions, rounds=3):
+def check_kills(actions, rounds=2):
     text = graph("slow.yaml", slow % photos())
     wanted = temp / "slow.txt"
     if not wanted.exists():
