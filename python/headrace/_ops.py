@@ -1022,7 +1022,7 @@ def batch_cutmix(
     pipeline: Pipeline,
     *,
     alpha: float = 1.0,
-    num_classes: int | None = None,
+    num_classes: int = 0,
     field: str = "image",
     label: str = "label",
     name: str | None = None,
@@ -1042,8 +1042,8 @@ def batch_cutmix(
         pipeline: what the operator reads.
         alpha: both parameters of the beta distribution that the share of a record is
             drawn from; float, more than 0 and at most 1000000, default 1.
-        num_classes: number of classes; left out where labels are rows of probabilities
-            already; int, 1 to 16777216, optional.
+        num_classes: number of classes; 0: labels are rows of probabilities already;
+            int, 0 to 16777216, default 0.
         field: the field with the images; field, default image.
         label: the field with class numbers, or with rows of probabilities; field,
             default label.
@@ -1055,7 +1055,7 @@ def batch_cutmix(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"alpha": alpha, "num_classes": num_classes, "field": field, "label": label}
-    defaults: dict[str, Any] = {"alpha": 1.0, "field": "image", "label": "label"}
+    defaults: dict[str, Any] = {"alpha": 1.0, "num_classes": 0, "field": "image", "label": "label"}
     return pipeline._then("batch.cutmix", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -1064,7 +1064,7 @@ def batch_mixup(
     pipeline: Pipeline,
     *,
     alpha: float = 1.0,
-    num_classes: int | None = None,
+    num_classes: int = 0,
     field: str = "image",
     label: str = "label",
     name: str | None = None,
@@ -1084,8 +1084,8 @@ def batch_mixup(
         pipeline: what the operator reads.
         alpha: both parameters of the beta distribution that the share of a record is
             drawn from; float, more than 0 and at most 1000000, default 1.
-        num_classes: number of classes; left out where labels are rows of probabilities
-            already; int, 1 to 16777216, optional.
+        num_classes: number of classes; 0: labels are rows of probabilities already;
+            int, 0 to 16777216, default 0.
         field: the field with the images; field, default image.
         label: the field with class numbers, or with rows of probabilities; field,
             default label.
@@ -1097,7 +1097,7 @@ def batch_mixup(
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
     params: dict[str, Any] = {"alpha": alpha, "num_classes": num_classes, "field": field, "label": label}
-    defaults: dict[str, Any] = {"alpha": 1.0, "field": "image", "label": "label"}
+    defaults: dict[str, Any] = {"alpha": 1.0, "num_classes": 0, "field": "image", "label": "label"}
     return pipeline._then("batch.mixup", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 

@@ -440,6 +440,7 @@ class Pipeline(Methods):
         timeout: float | None = None,
         demand: Demand = None,
         ledger: PathLike | None = None,
+        service: str | None = None,
         shard: Shard = "auto",
         even: Even | None = None,
         eval: bool = False,

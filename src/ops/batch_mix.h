@@ -19,9 +19,9 @@ struct hr_batch_mix {
                .min_open = true, .has_max = true, .max = 1e6,                            \
                .help = "both parameters of the beta distribution that the share of a "   \
                        "record is drawn from"),                                          \
-        HR_P_INT(struct_, num_classes, HR_RANGE(1, 1 << 24),                             \
-                 .help = "number of classes; left out where labels are rows of "         \
-                         "probabilities already"),                                       \
+        HR_P_INT(struct_, num_classes, .fallback = "0", HR_RANGE(0, 1 << 24),            \
+                 .help = "number of classes; 0: labels are rows of probabilities "       \
+                         "already"),                                                     \
         HR_P_FIELD(struct_, field, .fallback = "image", .access = HR_ACCESS_UPDATE,      \
                    .help = "the field with the images"),                                 \
         HR_P_FIELD(struct_, label, .fallback = "label", .access = HR_ACCESS_UPDATE,      \

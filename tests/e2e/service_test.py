@@ -7,7 +7,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from support import example, graph, main, one_line, photos, run, start, temp, test
+from support import at_place, example, graph, main, one_line, photos, run, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
@@ -117,7 +117,8 @@ def several_runs_share_the_workers():
 @test
 def what_a_service_cannot_do_is_refused_at_once():
     filtered = graph("filtered.yaml", numbers.replace("  - batch", "  - record.filter: {expr: \"value % 3 != 1\"}\n  - batch"))
-    one_line(run("run", filtered, "--service", "127.0.0.1:1", code=None), "record.filter", "without the service")
+    at_place(run("run", filtered, "--service", "127.0.0.1:1", code=None), "  - record.filter: {expr: \"value % 3 != 1\"}",
+             "record.filter", "record.filter", "without the service")
     one_line(run("run", graph("numbers.yaml", numbers), "--service", "somewhere", code=None), "HOST:PORT")
     one_line(run("run", graph("numbers.yaml", numbers), "--job", "a", code=2), "--service")
     one_line(run("worker", "--dispatcher", "127.0.0.1:1", "--listen", "0.0.0.0:0", code=None), "which address clients reach it")
