@@ -572,7 +572,7 @@ def test_the_digest_is_the_commands(command: str, tmp_path: pathlib.Path) -> Non
 def test_a_packer_is_used_by_one_thread_until_it_is_closed(tmp_path: pathlib.Path) -> None:
     numbers = ext.Graph()
     numbers.add("source.range", None, [], '{"n": 30}')
-    packer = ext.Packer(numbers, {}, str(tmp_path), "part", "records", 0, 10, 0, False)
+    packer = ext.Packer(numbers, {}, str(tmp_path), "part", "records", 0, 10, 0, 0, False)
     assert ext.live_objects()["packer"] == 1 and packer.state() is None and not packer.complete()
     with pytest.raises(TypeError):
         packer.add(3)
