@@ -60,8 +60,9 @@ hr__hdf5_damaged(const struct hr_hdf5_file *file, uint64_t at, const char *what)
 enum hr_err hr__hdf5_get(const struct hr_hdf5_file *file, uint64_t at, size_t bytes,
                          const uint8_t **ret_data)
 {
-    const void *data;
+    const void *data = NULL;
 
+    *ret_data = NULL;
     if (at > file->end || bytes > file->end - at)
         return hr__fail(file->error, HR_ERR_FORMAT,
                         "%s: it is cut or damaged: it has %llu bytes, and refers to %zu "
