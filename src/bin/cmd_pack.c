@@ -251,7 +251,7 @@ static int pack_run(void *values, const struct cli_rest *rest)
 {
     const struct pack_options *o = values;
     struct hr_graph *whole = NULL, *part = NULL;
-    size_t node;
+    size_t node = 0;
     int code;
 
     if (o->help_params)

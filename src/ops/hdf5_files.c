@@ -519,7 +519,7 @@ void hr__hdf5_place_slab(const struct hr_hdf5_item *item, uint64_t cell, const c
                          char *to)
 {
     const struct hr_hdf5_dataset *dataset = item->dataset;
-    int64_t at[HR_MAX_DIMS];
+    int64_t at[HR_MAX_DIMS] = {0};
 
     if (dataset->ndim == 1) {
         memcpy(to, slab, item->bytes);
