@@ -41,7 +41,7 @@ static size_t blamed_path(const struct hr_runner *runner, const struct hr_stage 
         return 0;
     for (size_t i = 0; i < p->step_count; i++)
         if (strcmp(nodes[p->steps[i].node].name, error->node) == 0)
-            return p->steps[i].path;
+            return hr__program_path(p, p->steps[i].path);
     return 0;
 }
 

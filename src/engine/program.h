@@ -227,6 +227,13 @@ void hr__paths_branch(const struct hr_program *program, struct hr_thread *thread
 
 /* cached.c: sets the views from the other identities. */
 void hr__views_set(const struct hr_program *program, struct hr_record_id *ids);
+/* The path that identity `id` of a step is of: `id` itself, or that of the view. */
+static inline size_t hr__program_path(const struct hr_program *program, size_t id)
+{
+    size_t paths = program->id_count - program->view_count;
+
+    return id < paths ? id : program->views[id - paths].path;
+}
 
 /* The source of the record with this index at the end of a path, and its index there. */
 uint32_t hr__path_source(const struct hr_program *program, size_t path, uint64_t *index);

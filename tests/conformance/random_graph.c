@@ -606,9 +606,6 @@ static void add_merge(struct random_graph *m, const char *photos, bool decoded)
 {
     size_t length = m->length, number = m->forks++, inputs = 2 + below(m, 3);
 
-    if (m->cached)
-        return;
-    m->merged = true;
     add(m, "  - debug.identity: {}\n    name: input%zu_0\n", number);
     for (size_t i = 1; i < inputs; i++) {
         add_source(m, photos);
@@ -632,18 +629,13 @@ static void add_merge(struct random_graph *m, const char *photos, bool decoded)
     keep(m, length);
 }
 
-/* Not beside a merge: behind a cut, the ledger does not name the input's record of one
- * that a cache froze (seed 1162566853 of the graphs before this rule). Refused behind
- * batches. Runs of the graph share what a folder keeps, from the first one that fills it;
- * a small budget keeps some records only. */
+/* Refused behind batches. Runs of the graph share what a folder keeps, from the first one
+ * that fills it; a small budget keeps some records only. */
 static void add_cache(struct random_graph *m)
 {
     static const char *const draws[] = {"random: freeze", "refresh: 1", "refresh: 2"};
     size_t length = m->length;
 
-    if (m->merged)
-        return;
-    m->cached = true;
     add(m, "  - flow.cache: {%s", draws[below(m, 3)]);
     if (below(m, 3) > 0)
         add(m, ", folder: '%s/kept'", check_temp_dir());

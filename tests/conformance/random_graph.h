@@ -22,7 +22,6 @@ struct random_graph {
     size_t steps, forks, codes;
     bool wants_code;
     bool decodes; /* there is a decode, in mode exact */
-    bool merged, cached;
 };
 
 /* Graph number `seed`; `photos` is a folder. Unref m->graph afterwards. */
