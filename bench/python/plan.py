@@ -472,7 +472,7 @@ def percentile(values: list[float], part: float) -> float:
 
 
 def place(row: Row) -> str:
-    """A row in words."""
+    """The pipeline and strictness of a row, for claims."""
     return f"{row.pipeline}, {row.strictness}"
 
 

@@ -74,7 +74,7 @@ struct hr_prediction_info {
     const char *limit;    /* what limits the rate: "cores", "threads", "sequence", "user
                              code", "disk" */
     const char *node;     /* where: the node with most of its time */
-    const char *reason;   /* the same in words */
+    const char *reason;   /* what limits the rate and where, as a sentence */
     int threads;          /* of the plan; 0: inline */
     uint64_t memory;      /* bytes that the plan takes at most */
     bool fits;            /* in the machine's memory */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char error_doc[] =
-    "What went wrong, in words and in parts; see struct hr_error.";
+    "What went wrong: a message and its parts; see struct hr_error.";
 
 PyObject *ext_error_create(PyObject *module)
 {

@@ -62,7 +62,7 @@ class LiveOrder:
         self._least = max([_RECORDS, *sizes])
         self._block = _BLOCK if built.record_count is None else 0
         self._delivered = 0  # records, in all runs
-        self._next = _RUNS * _PART * self._least  # look at the costs once so many are
+        self._next = _RUNS * _PART * self._least  # records delivered before the costs are next looked at
         self._per_record = 1.0  # records of the sources for each that is delivered
         self._costs: Profile | None = None
         self._looked = self._kept = False  # for a saved profile; kept the own one

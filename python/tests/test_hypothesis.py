@@ -110,7 +110,7 @@ def photos(draw: st.DrawFn) -> Any:
 
 
 def run_or_refuse(pipe: hr.Pipeline) -> bool:
-    """Random pipelines may be wrong; then they are refused in words, not in the run."""
+    """A random pipeline that is invalid is refused with a message before it runs."""
     try:
         _ = pipe.fields
     except hr.HeadraceError as error:

@@ -4,39 +4,10 @@
 #include "headrace/optimize.h"
 
 #include "api/compare.h"
-#include "core/str.h"
 #include "graph/profile.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
-
-static struct hr_graph *graph_of(const char *pipeline)
-{
-    struct hr_graph *graph = NULL;
-    struct hr_error error = {0};
-    struct hr_str text;
-
-    hr__str_init(&text);
-    hr__str_addf(&text, "headrace: 1\npipeline:\n%s", pipeline);
-    if (hr_graph_parse(hr__str_text(&text), text.length, "g.yaml", NULL, 0, &graph,
-                       &error) != HR_OK ||
-        hr_graph_freeze(graph, &error) != HR_OK)
-        check_failed(__FILE__, __LINE__, "%s", error.message);
-    hr__str_finish(&text);
-    return graph;
-}
-
-static struct hr_profile *profile_of(struct hr_graph *graph)
-{
-    struct hr_profile_options options;
-    struct hr_profile *profile = NULL;
-    struct hr_error error = {0};
-
-    hr_profile_options_init(&options);
-    options.seconds_max = 0.5;
-    if (hr_graph_profile(graph, &options, &profile, &error) != HR_OK)
-        check_failed(__FILE__, __LINE__, "%s", error.message);
-    return profile;
-}
+#include "tests/support/pipeline.h"
 
 /* Nodes from the third on, by name. */
 static const char *names(const struct hr_graph *graph)
@@ -59,8 +30,8 @@ static const char *names(const struct hr_graph *graph)
 /* A filter that drops most records goes before what is dear. */
 TEST(a_cheaper_order_is_taken_and_gives_the_same_bytes)
 {
-    struct hr_graph *graph = graph_of(RANGE SPIN FILTER STACK), *faster = NULL;
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_frozen(RANGE SPIN FILTER STACK), *faster = NULL;
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_optimize_result result;
     struct hr_error error = {0};
 
@@ -80,8 +51,8 @@ TEST(a_cheaper_order_is_taken_and_gives_the_same_bytes)
 /* cedar's model does not know that a filter drops records: it moves nothing. */
 TEST(cedars_rule_does_not_see_filters)
 {
-    struct hr_graph *graph = graph_of(RANGE SPIN FILTER STACK), *same = NULL;
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_frozen(RANGE SPIN FILTER STACK), *same = NULL;
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_optimize_options options;
     struct hr_optimize_result result;
     struct hr_error error = {0};
@@ -110,8 +81,8 @@ TEST(cedars_rule_does_not_see_filters)
 
 TEST(a_graph_in_its_best_order_is_returned_as_it_is)
 {
-    struct hr_graph *graph = graph_of(RANGE FILTER SPIN STACK), *same = NULL;
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_frozen(RANGE FILTER SPIN STACK), *same = NULL;
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_optimize_result result;
     struct hr_error error = {0};
 
@@ -127,10 +98,11 @@ TEST(what_a_user_pins_or_asks_for_is_kept)
 {
     static const char pinned[] = RANGE SPIN
         "  - record.filter: {expr: \"value < 100\", keep_position: true}\n" STACK;
-    struct hr_graph *graphs[] = {graph_of(pinned), graph_of(RANGE SPIN FILTER STACK)};
+    struct hr_graph *graphs[] = {pipeline_frozen(pinned),
+                                 pipeline_frozen(RANGE SPIN FILTER STACK)};
 
     for (size_t i = 0; i < 2; i++) {
-        struct hr_profile *profile = profile_of(graphs[i]);
+        struct hr_profile *profile = pipeline_profile(graphs[i]);
         struct hr_optimize_options options;
         struct hr_graph *same = NULL;
         struct hr_error error = {0};
@@ -149,8 +121,8 @@ TEST(what_a_user_pins_or_asks_for_is_kept)
 /* A profile that is wrong: "spin" is cheap and drops most, the filter is dear. */
 TEST(an_order_that_is_slower_than_predicted_is_dropped)
 {
-    struct hr_graph *graph = graph_of(RANGE FILTER SPIN STACK), *same = NULL;
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_frozen(RANGE FILTER SPIN STACK), *same = NULL;
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_optimize_options options;
     struct hr_optimize_result result;
     struct hr_error error = {0};
@@ -180,9 +152,9 @@ static bool refuse(void *user, uint64_t done, uint64_t all)
 
 TEST(wrong_arguments_and_cancelling_are_errors)
 {
-    struct hr_graph *graph = graph_of(RANGE SPIN FILTER STACK), *none = NULL;
-    struct hr_graph *other = graph_of(RANGE FILTER SPIN STACK);
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_frozen(RANGE SPIN FILTER STACK), *none = NULL;
+    struct hr_graph *other = pipeline_frozen(RANGE FILTER SPIN STACK);
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_optimize_options options;
     struct hr_error error = {0};
 
@@ -207,7 +179,7 @@ TEST(wrong_arguments_and_cancelling_are_errors)
 
 static struct hr_comparison compared(const char *one, const char *two)
 {
-    struct hr_graph *graphs[2] = {graph_of(one), graph_of(two)};
+    struct hr_graph *graphs[2] = {pipeline_frozen(one), pipeline_frozen(two)};
     struct hr_optimize_options options;
     struct hr_comparison found;
     struct hr_error error = {0};
@@ -339,8 +311,9 @@ TEST(either_order_resumes_the_other_at_any_batch)
     };
 
     for (size_t i = 0; i < sizeof pipelines / sizeof pipelines[0]; i++) {
-        struct hr_graph *graph = graph_of(pipelines[i]), *faster = NULL, *again = NULL;
-        struct hr_profile *profile = profile_of(graph), *other;
+        struct hr_graph *graph = pipeline_frozen(pipelines[i]), *faster = NULL,
+                        *again = NULL;
+        struct hr_profile *profile = pipeline_profile(graph), *other;
         struct hr_optimize_options options;
         struct hr_optimize_result result;
         char written[HR_FINGERPRINT_BYTES];
@@ -350,7 +323,8 @@ TEST(either_order_resumes_the_other_at_any_batch)
         CHECK_OK(hr_graph_fingerprint(graph, written));
         CHECK_EQ_STR(faster->states_of, written);
         check_turns((struct hr_graph *[2]){graph, faster});
-        other = profile_of(faster); /* an order of an order has the states of the first */
+        other = pipeline_profile(
+            faster); /* an order of an order has the states of the first */
         hr_optimize_options_init(&options);
         options.rule = HR_RULE_PECAN;
         CHECK_OK(hr_graph_optimize(faster, other, &options, &again, &result, NULL));
@@ -365,7 +339,7 @@ TEST(either_order_resumes_the_other_at_any_batch)
 
 TEST(a_run_profiles_itself)
 {
-    struct hr_graph *graph = graph_of(RANGE SPIN FILTER STACK), *faster = NULL;
+    struct hr_graph *graph = pipeline_frozen(RANGE SPIN FILTER STACK), *faster = NULL;
     struct hr_profile *profile = NULL;
     struct hr_optimize_result result;
     struct hr_iter *iter = open_iter(graph, NULL, 1);

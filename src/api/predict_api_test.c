@@ -11,32 +11,7 @@
 #include "core/file.h"
 #include "core/str.h"
 #include "tests/support/check.h"
-
-static struct hr_graph *graph_of(const char *pipeline)
-{
-    struct hr_graph *graph = NULL;
-    struct hr_error error = {0};
-    struct hr_str text;
-
-    hr__str_init(&text);
-    hr__str_addf(&text, "headrace: 1\npipeline:\n%s", pipeline);
-    if (hr_graph_parse(hr__str_text(&text), text.length, "g.yaml", NULL, 0, &graph,
-                       &error) != HR_OK)
-        check_failed(__FILE__, __LINE__, "%s", error.message);
-    hr__str_finish(&text);
-    return graph;
-}
-
-static struct hr_profile *profile_of(struct hr_graph *graph)
-{
-    struct hr_profile_options options;
-    struct hr_profile *profile = NULL;
-
-    hr_profile_options_init(&options);
-    options.seconds_max = 0.5;
-    CHECK_OK(hr_graph_profile(graph, &options, &profile, NULL));
-    return profile;
-}
+#include "tests/support/pipeline.h"
 
 static struct hr_prediction *
 predict(struct hr_graph *graph, const struct hr_profile *profile,
@@ -71,8 +46,8 @@ info_of(struct hr_graph *graph, const struct hr_profile *profile,
 
 TEST(a_prediction_follows_from_the_profile)
 {
-    struct hr_graph *graph = graph_of(SPINS);
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_graph(SPINS);
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_prediction *prediction = predict(graph, profile, (struct hr_machine){0});
     struct hr_prediction_node node;
     struct hr_prediction_info info;
@@ -104,8 +79,8 @@ TEST(a_prediction_follows_from_the_profile)
 
 TEST(another_machine_is_predicted)
 {
-    struct hr_graph *graph = graph_of(SPINS);
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_graph(SPINS);
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_prediction_info two =
         info_of(graph, profile, (struct hr_machine){.cores = 2, .price = 3.6});
     struct hr_prediction_info four =
@@ -126,10 +101,10 @@ TEST(another_machine_is_predicted)
 TEST(a_cheaper_order_is_predicted_without_running_it)
 {
     struct hr_graph *graph =
-        graph_of("  - source.range: {n: 1000}\n  - debug.spin: {us: 50}\n"
-                 "  - record.filter: {expr: \"value % 4 == 0\"}\n"
-                 "  - batch.stack: {size: 8}\n");
-    struct hr_profile *profile = profile_of(graph);
+        pipeline_graph("  - source.range: {n: 1000}\n  - debug.spin: {us: 50}\n"
+                       "  - record.filter: {expr: \"value % 4 == 0\"}\n"
+                       "  - batch.stack: {size: 8}\n");
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_prediction *before = predict(graph, profile, (struct hr_machine){0});
     struct hr_prediction *after = NULL;
     struct hr_prediction_info was, is;
@@ -151,9 +126,10 @@ TEST(a_cheaper_order_is_predicted_without_running_it)
 
 TEST(wrong_arguments_and_other_graphs_are_refused)
 {
-    struct hr_graph *graph = graph_of(SPINS),
-                    *other = graph_of("  - source.range: {n: 7}\n    name: seven\n");
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_graph(SPINS),
+                    *other =
+                        pipeline_graph("  - source.range: {n: 7}\n    name: seven\n");
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_predict_options options;
     struct hr_prediction *prediction = NULL;
     struct hr_error error = {0};
@@ -182,8 +158,8 @@ TEST(wrong_arguments_and_other_graphs_are_refused)
 
 TEST(failed_allocations_leave_nothing)
 {
-    struct hr_graph *graph = graph_of(SPINS);
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_graph(SPINS);
+    struct hr_profile *profile = pipeline_profile(graph);
     enum hr_err code = HR_ERR_MEMORY;
 
     for (uint64_t nth = 1; code != HR_OK; nth++) {
@@ -234,8 +210,8 @@ static struct hr_accuracy accuracy_at(size_t at)
 
 TEST(a_run_is_kept_beside_its_prediction)
 {
-    struct hr_graph *graph = graph_of(SPINS);
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_graph(SPINS);
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_prediction *prediction = predict(graph, profile, (struct hr_machine){0});
     struct hr_iter_options options;
     struct hr_measured measured;
@@ -304,8 +280,8 @@ TEST(errors_are_summed_up_by_graph_and_damage_is_left_out)
 
 TEST(a_full_file_is_put_aside)
 {
-    struct hr_graph *graph = graph_of("  - source.range: {n: 9}\n");
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_graph("  - source.range: {n: 9}\n");
+    struct hr_profile *profile = pipeline_profile(graph);
     struct hr_prediction *prediction = predict(graph, profile, (struct hr_machine){0});
     struct hr_str text;
     uint64_t until;

@@ -4,29 +4,14 @@
  */
 #include "headrace/profile.h"
 
-#include "core/str.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
-
-static struct hr_graph *graph_of(const char *pipeline)
-{
-    struct hr_graph *graph = NULL;
-    struct hr_error error = {0};
-    struct hr_str text;
-
-    hr__str_init(&text);
-    hr__str_addf(&text, "headrace: 1\npipeline:\n%s", pipeline);
-    if (hr_graph_parse(hr__str_text(&text), text.length, "g.yaml", NULL, 0, &graph,
-                       &error) != HR_OK)
-        check_failed(__FILE__, __LINE__, "%s", error.message);
-    hr__str_finish(&text);
-    return graph;
-}
+#include "tests/support/pipeline.h"
 
 static enum hr_err measure(const char *pipeline, const struct hr_profile_options *options,
                            struct hr_profile **ret_profile, struct hr_error *error)
 {
-    struct hr_graph *graph = graph_of(pipeline);
+    struct hr_graph *graph = pipeline_graph(pipeline);
     enum hr_err code = hr_graph_profile(graph, options, ret_profile, error);
 
     hr_graph_unref(graph);

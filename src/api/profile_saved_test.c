@@ -17,40 +17,13 @@
 #include "core/file.h"
 #include "core/str.h"
 #include "tests/support/check.h"
+#include "tests/support/pipeline.h"
 
 #define PIPELINE                                                                         \
     "  - source.range: {n: 400}\n  - debug.spin: {us: 5}\n  - batch.stack: {size: 4}\n"
 #define LONGER                                                                           \
     "  - source.range: {n: 400}\n  - debug.spin: {us: 5}\n  - debug.identity: {}\n"      \
     "  - batch.stack: {size: 4}\n"
-
-static struct hr_graph *graph_of(const char *pipeline)
-{
-    struct hr_graph *graph = NULL;
-    struct hr_error error = {0};
-    struct hr_str text;
-
-    hr__str_init(&text);
-    hr__str_addf(&text, "headrace: 1\npipeline:\n%s", pipeline);
-    if (hr_graph_parse(hr__str_text(&text), text.length, "g.yaml", NULL, 0, &graph,
-                       &error) != HR_OK)
-        check_failed(__FILE__, __LINE__, "%s", error.message);
-    hr__str_finish(&text);
-    return graph;
-}
-
-static struct hr_profile *profile_of(struct hr_graph *graph)
-{
-    struct hr_profile_options options;
-    struct hr_profile *profile = NULL;
-    struct hr_error error = {0};
-
-    hr_profile_options_init(&options);
-    options.seconds_max = 0.4;
-    if (hr_graph_profile(graph, &options, &profile, &error) != HR_OK)
-        check_failed(__FILE__, __LINE__, "%s", error.message);
-    return profile;
-}
 
 /* A folder of its own for each test, which does not exist yet. */
 static const char *new_folder(void)
@@ -99,8 +72,8 @@ static struct hr_profile *load(struct hr_graph *graph, const char *folder)
 TEST(a_saved_profile_is_found_again)
 {
     const char *folder = new_folder();
-    struct hr_graph *graph = graph_of(PIPELINE), *same = graph_of(PIPELINE);
-    struct hr_profile *profile = profile_of(graph), *found;
+    struct hr_graph *graph = pipeline_graph(PIPELINE), *same = pipeline_graph(PIPELINE);
+    struct hr_profile *profile = pipeline_profile(graph), *found;
     struct hr_profile_options options;
     struct hr_error error = {0};
 
@@ -126,15 +99,15 @@ TEST(a_saved_profile_is_found_again)
 TEST(an_edit_leaves_the_nodes_before_it_valid)
 {
     const char *folder = new_folder();
-    struct hr_graph *graph = graph_of(PIPELINE), *edited = graph_of(LONGER);
-    struct hr_profile *profile = profile_of(graph), *found;
+    struct hr_graph *graph = pipeline_graph(PIPELINE), *edited = pipeline_graph(LONGER);
+    struct hr_profile *profile = pipeline_profile(graph), *found;
     struct hr_error error = {0};
 
     save(graph, profile, folder);
     CHECK_ERR(HR_ERR_NOT_FOUND, hr_profile_load(edited, NULL, folder, &found, &error));
     CHECK_HAS(error.message, "'debug.identity'");
     hr_profile_free(profile);
-    profile = profile_of(edited);
+    profile = pipeline_profile(edited);
     save(edited, profile, folder);
     CHECK_EQ_INT(files_in(folder, NULL), 3 + 2);
     found = load(edited, folder);
@@ -152,8 +125,8 @@ TEST(an_edit_leaves_the_nodes_before_it_valid)
 TEST(damaged_files_are_ignored_and_replaced)
 {
     const char *folder = new_folder();
-    struct hr_graph *graph = graph_of(PIPELINE);
-    struct hr_profile *profile = profile_of(graph), *found = NULL;
+    struct hr_graph *graph = pipeline_graph(PIPELINE);
+    struct hr_profile *profile = pipeline_profile(graph), *found = NULL;
     unsigned seed = (unsigned)check_seed();
     char path[512], *text = NULL;
     size_t bytes = 0;
@@ -192,8 +165,8 @@ TEST(damaged_files_are_ignored_and_replaced)
 TEST(a_file_of_another_node_is_ignored)
 {
     const char *folder = new_folder();
-    struct hr_graph *graph = graph_of(PIPELINE), *other;
-    struct hr_profile *profile = profile_of(graph), *found;
+    struct hr_graph *graph = pipeline_graph(PIPELINE), *other;
+    struct hr_profile *profile = pipeline_profile(graph), *found;
     char path[512], *text = NULL, strange[512], there[512];
     struct hr_error error = {0};
     size_t bytes = 0;
@@ -201,9 +174,9 @@ TEST(a_file_of_another_node_is_ignored)
     save(graph, profile, folder);
     files_in(folder, path);
     snprintf(strange, sizeof strange, "%s/strange", check_temp_dir());
-    other = graph_of("  - source.range: {n: 7}\n");
+    other = pipeline_graph("  - source.range: {n: 7}\n");
     hr_profile_free(profile);
-    profile = profile_of(other);
+    profile = pipeline_profile(other);
     save(other, profile, strange);
     files_in(strange, there);
     CHECK_OK(hr__file_read(there, 1 << 20, &text, &bytes, NULL));
@@ -218,8 +191,8 @@ TEST(a_file_of_another_node_is_ignored)
 
 TEST(a_folder_that_cannot_be_written_is_harmless)
 {
-    struct hr_graph *graph = graph_of(PIPELINE);
-    struct hr_profile *profile = profile_of(graph), *found;
+    struct hr_graph *graph = pipeline_graph(PIPELINE);
+    struct hr_profile *profile = pipeline_profile(graph), *found;
     char path[512], below[600];
     struct hr_error error = {0};
 
@@ -239,8 +212,8 @@ TEST(the_environment_names_the_folder)
     static const char *const names[] = {"HEADRACE_CACHE", "XDG_CACHE_HOME", "HOME"};
     static const char *const folders[] = {"profiles", "headrace/profiles",
                                           ".cache/headrace/profiles"};
-    struct hr_graph *graph = graph_of(PIPELINE);
-    struct hr_profile *profile = profile_of(graph), *found;
+    struct hr_graph *graph = pipeline_graph(PIPELINE);
+    struct hr_profile *profile = pipeline_profile(graph), *found;
     struct hr_error error = {0};
     char path[512], folder[600];
 
@@ -268,8 +241,8 @@ TEST(the_environment_names_the_folder)
 TEST(the_oldest_files_go)
 {
     const char *folder = new_folder();
-    struct hr_graph *graph = graph_of(PIPELINE);
-    struct hr_profile *profile = profile_of(graph);
+    struct hr_graph *graph = pipeline_graph(PIPELINE);
+    struct hr_profile *profile = pipeline_profile(graph);
     struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     char first[512], other[512];
     struct stat about;
@@ -298,8 +271,8 @@ TEST(the_oldest_files_go)
 TEST(processes_save_at_the_same_time)
 {
     const char *folder = new_folder();
-    struct hr_graph *graph = graph_of(PIPELINE);
-    struct hr_profile *profile = profile_of(graph), *found;
+    struct hr_graph *graph = pipeline_graph(PIPELINE);
+    struct hr_profile *profile = pipeline_profile(graph), *found;
     struct hr_error error = {0};
     pid_t children[3];
     int status;
@@ -335,8 +308,8 @@ TEST(processes_save_at_the_same_time)
 TEST(failing_allocations_and_writes_lose_nothing)
 {
     const char *folder = new_folder();
-    struct hr_graph *graph = graph_of(PIPELINE);
-    struct hr_profile *profile = profile_of(graph), *found = NULL;
+    struct hr_graph *graph = pipeline_graph(PIPELINE);
+    struct hr_profile *profile = pipeline_profile(graph), *found = NULL;
     static const unsigned kinds[] = {HR_FAULT_ALLOC, HR_FAULT_OPEN | HR_FAULT_WRITE};
     enum hr_err code;
 

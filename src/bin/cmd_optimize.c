@@ -312,7 +312,7 @@ const struct cli_command cmd_optimize = {
         "and runs both orders over the same records to compare their batches and their "
         "time. Nodes move only as their traits, depends_on and keep_position allow, and "
         "keep their random draws. An order whose records differ by more than "
-        "--strictness allows is dropped, with a word.",
+        "--strictness allows is dropped, and the reason is printed.",
     CLI_OPTIONS(optimize_table, struct optimize_command),
     CLI_EXAMPLES(optimize_examples),
     .defaults = &optimize_defaults,

@@ -1,6 +1,6 @@
 /*
- * explain_what_if.c - another machine in words: cores=16 disk=200MB/s memory=64GiB
- * copy=5GB/s price=1.20.
+ * explain_what_if.c - --what-if of headrace explain: parses the description of another
+ * machine, such as cores=16 disk=200MB/s memory=64GiB copy=5GB/s price=1.20.
  */
 #include "explain_predict.h"
 

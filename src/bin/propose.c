@@ -12,12 +12,12 @@
 #include "look.h"
 #include "out.h"
 #include "probe.h"
+#include "propose_layouts.h"
 #include "term.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define PATH_BYTES PROPOSE_PATH_MAX
 
@@ -55,27 +55,9 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static bool exists(const char *folder, const char *name)
-{
-    char path[2 * PATH_BYTES];
-
-    return look_join(path, sizeof(path), folder, name) && access(path, F_OK) == 0;
-}
-
 bool propose_is_data(const char *path)
 {
     return data_file_source(path) != NULL || is_folder(path);
-}
-
-/* A parameter for the path of a file or folder below `folder`, or of that itself. */
-static void add_param(struct proposal *p, const char *name, const char *help,
-                      const char *folder, const char *below)
-{
-    struct propose_param *param = &p->params[p->param_count++];
-
-    param->name = name;
-    param->help = help;
-    p->is_long |= !look_join(param->value, sizeof(param->value), folder, below);
 }
 
 /* Set what batches hold from the first record of a file. */
@@ -125,116 +107,10 @@ static int propose_file(struct site *site, const char *path)
     snprintf(p->title, sizeof(p->title), "The records of %.200s",
              strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path);
     snprintf(p->arguments, sizeof(p->arguments), "path: \"${data}\"");
-    add_param(p, "data", "the file; also a pattern, or a folder of such files", path, "");
+    propose_add_path(p, "data", "the file; also a pattern, or a folder of such files",
+                     path, "");
     about_records(p);
     return has_bytes(p->source) ? use_probe(site, p->source, path) : CLI_OK;
-}
-
-/* ---- layouts with names of their own ---- */
-
-static bool is_voc(const char *folder)
-{
-    return exists(folder, "JPEGImages") && exists(folder, "ImageSets") &&
-           (exists(folder, "Annotations") || exists(folder, "SegmentationClass"));
-}
-
-/* Detection if there are lists for it, else segmentation; the first list that is there.
- */
-static int propose_voc(struct site *site)
-{
-    static const char *const splits[] = {"train", "trainval", "val", "test"};
-    struct proposal *p = &site->proposal;
-    bool detection =
-        exists(site->folder, "ImageSets/Main") && exists(site->folder, "Annotations");
-    const char *split = NULL;
-
-    for (size_t i = 0; i < sizeof(splits) / sizeof(*splits) && split == NULL; i++) {
-        char name[64];
-
-        snprintf(name, sizeof(name), "ImageSets/%s/%s.txt",
-                 detection ? "Main" : "Segmentation", splits[i]);
-        if (exists(site->folder, name))
-            split = splits[i];
-    }
-    if (split == NULL)
-        return cli_usage("%s looks like Pascal VOC, and has no list train, trainval, val "
-                         "or test in ImageSets/%s: write a graph with source.voc and its "
-                         "parameter split",
-                         site->folder, detection ? "Main" : "Segmentation");
-    snprintf(p->title, sizeof(p->title), "Pascal VOC: photos with %s",
-             detection ? "boxes" : "masks");
-    p->source = "source.voc";
-    snprintf(p->arguments, sizeof(p->arguments), "path: \"${data}\", split: %s%s", split,
-             detection ? "" : ", task: segmentation");
-    p->about = detection ? "Labels are numbers of VOC's 20 classes; for others set "
-                           "find_classes: true, or classes."
-                         : NULL;
-    add_param(p, "data", "the folder with JPEGImages and ImageSets", site->folder, "");
-    p->photo = "data";
-    p->boxes = detection;
-    p->mask = !detection;
-    return CLI_OK;
-}
-
-static int propose_coco(struct site *site)
-{
-    struct proposal *p = &site->proposal;
-
-    snprintf(p->title, sizeof(p->title), "COCO: photos with boxes");
-    p->source = "source.coco";
-    snprintf(p->arguments, sizeof(p->arguments),
-             "path: \"${data}\", annotations: \"${annotations}\"");
-    p->about = "Boxes are x1, y1, x2, y2 in pixels; labels are numbered in order of "
-               "category id.";
-    add_param(p, "data", "the folder of the photos", site->coco.photos, "");
-    add_param(p, "annotations", "the file with their boxes", site->coco.annotations, "");
-    p->photo = "data";
-    p->boxes = true;
-    return CLI_OK;
-}
-
-/* Replaces a part of a name; false if it is not in it. */
-static bool
-replace(const char *name, const char *part, const char *by, char *to, size_t room)
-{
-    const char *at = strstr(name, part);
-
-    if (at == NULL)
-        return false;
-    snprintf(to, room, "%.*s%s%s", (int)(at - name), name, by, at + strlen(part));
-    return true;
-}
-
-/* Of an IDX file of images, the name of the file of labels. */
-static bool idx_labels(const char *items, char *to, size_t room)
-{
-    return replace(items, "images-idx3", "labels-idx1", to, room) ||
-           replace(items, "images.idx3", "labels.idx1", to, room);
-}
-
-/* The first items in order of name, and of MNIST's the training set. */
-static int propose_idx(struct site *site)
-{
-    struct proposal *p = &site->proposal;
-    char items[LOOK_PATH_MAX], labels[LOOK_PATH_MAX];
-
-    if (!replace(site->look.kinds[LOOK_IDX].first, "t10k-", "train-", items,
-                 sizeof(items)) ||
-        !exists(site->folder, items))
-        snprintf(items, sizeof(items), "%s", site->look.kinds[LOOK_IDX].first);
-    p->source = "source.idx";
-    p->image = strstr(items, "idx3") != NULL;
-    add_param(p, "data", "the IDX file of the items, plain or gzipped", site->folder,
-              items);
-    snprintf(p->title, sizeof(p->title), "Items of an IDX file");
-    snprintf(p->arguments, sizeof(p->arguments), "path: \"${data}\"");
-    if (!idx_labels(items, labels, sizeof(labels)) || !exists(site->folder, labels))
-        return CLI_OK;
-    snprintf(p->title, sizeof(p->title), "Items of an IDX file, with labels");
-    snprintf(p->arguments, sizeof(p->arguments),
-             "path: \"${data}\", labels: \"${labels}\"");
-    add_param(p, "labels", "the IDX file of their labels", site->folder, labels);
-    return CLI_OK;
 }
 
 /* ---- photos and sounds ---- */
@@ -318,9 +194,9 @@ static int propose_table(struct site *site, enum look_kind kind)
         p->about = "The table decides which files there are; its columns become fields. "
                    "Set label_column to the labels.";
     add_suffixes(site, kind);
-    add_param(p, "data", "the folder that paths in the table are relative to",
-              labels->base, "");
-    add_param(p, "labels", "the table: a line for each file", labels->path, "");
+    propose_add_path(p, "data", "the folder that paths in the table are relative to",
+                     labels->base, "");
+    propose_add_path(p, "labels", "the table: a line for each file", labels->path, "");
     if (has_unmatched(p)) {
         size_t used = strlen(p->arguments);
 
@@ -359,9 +235,10 @@ static int propose_media(struct site *site, enum look_kind kind)
                        : "Labels come from folders (labels: folder) or from a table "
                          "(labels: FILE.csv).";
     add_suffixes(site, kind);
-    add_param(p, "data",
-              classes ? "a folder with one folder for each class" : "a folder of files",
-              site->folder, "");
+    propose_add_path(p, "data",
+                     classes ? "a folder with one folder for each class"
+                             : "a folder of files",
+                     site->folder, "");
     return CLI_OK;
 }
 
@@ -392,7 +269,8 @@ static int propose_records(struct site *site, enum look_kind kind)
     term_count(count, sizeof(count), files->count);
     snprintf(p->title, sizeof(p->title), "The records of %s %s", count, kinds[kind].what);
     snprintf(p->arguments, sizeof(p->arguments), "path: \"${data}\"");
-    add_param(p, "data", "a folder; also a file, or a pattern", site->folder, below);
+    propose_add_path(p, "data", "a folder; also a file, or a pattern", site->folder,
+                     below);
     about_records(p);
     return has_bytes(p->source) ? use_probe(site, p->source, first) : CLI_OK;
 }
@@ -475,14 +353,15 @@ static int decide(struct site *site)
     bool media = kind == LOOK_PHOTO || kind == LOOK_SOUND;
     int code;
 
-    if (is_voc(site->folder))
-        return propose_voc(site);
+    if (propose_is_voc(site->folder))
+        return propose_voc(&site->proposal, site->folder);
     if (site->look.kinds[LOOK_JSON].count > 0 &&
         coco_file_find(site->folder, &site->coco))
-        return propose_coco(site);
+        return propose_coco(&site->proposal, &site->coco);
     if (kind == LOOK_OTHER)
-        return site->look.kinds[LOOK_IDX].count > 0 ? propose_idx(site)
-                                                    : nothing_known(site);
+        return site->look.kinds[LOOK_IDX].count > 0
+                   ? propose_idx(&site->proposal, site->folder, &site->look)
+                   : nothing_known(site);
     if (media && label_file_find(site->folder, &site->labels))
         return propose_table(site, kind);
     code = enter_train(site);

@@ -1,6 +1,6 @@
 /*
- * engine/demand.h - fewer threads while the run's demand needs fewer: what the controller
- * (opt/control.h) is told, and what follows from its decisions.
+ * engine/demand.h - limits the threads of a run to those that its demand needs: feeds
+ * observations to the controller (opt/control.h) and applies its decisions.
  */
 #ifndef HR_ENGINE_DEMAND_H
 #define HR_ENGINE_DEMAND_H

@@ -94,7 +94,7 @@ uint64_t hr__engine_epochs_max(const struct hr_engine *engine)
         uint64_t passes = 1;
 
         for (size_t k = 0; k < p->paths[i].count && passes <= HR_DRAW_EPOCHS_MAX; k++) {
-            const struct hr_order *order = &p->paths[i].orders[k];
+            const struct hr_path_order *order = &p->paths[i].orders[k];
 
             if (order->op->order.passes != NULL)
                 passes *= order->op->order.passes(order->params);

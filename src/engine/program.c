@@ -183,7 +183,7 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
 }
 
 static void
-make_order(struct hr_order *order, const struct hr_graph *graph, uint32_t node)
+make_order(struct hr_path_order *order, const struct hr_graph *graph, uint32_t node)
 {
     const struct hr_graph_node *n = &graph->nodes[node];
 
@@ -244,7 +244,7 @@ static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_
         count = path->merge->n;
     }
     for (size_t i = path->count; i-- > 0;) {
-        struct hr_order *order = &path->orders[i];
+        struct hr_path_order *order = &path->orders[i];
 
         make_order(order, c->graph, c->orders[c->order_base + i]);
         order->n = count;
@@ -493,7 +493,7 @@ void hr__program_finish(struct hr_program *program)
 
 uint64_t hr__path_share(const struct hr_path *path, uint64_t base, uint64_t position)
 {
-    const struct hr_order *order = &path->orders[0];
+    const struct hr_path_order *order = &path->orders[0];
     struct hr_record_id id = {0};
     uint64_t at;
 
@@ -510,7 +510,7 @@ void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_threa
     uint64_t at = position;
 
     for (size_t i = hr__path_shards(path); i < path->count; i++) {
-        const struct hr_order *order = &path->orders[i];
+        const struct hr_path_order *order = &path->orders[i];
 
         assert(!order->shards);
         if (thread != NULL)

@@ -9,7 +9,7 @@
 #include "proc/proc.h"
 
 /* An order op between a position and a source index. */
-struct hr_order {
+struct hr_path_order {
     const struct hr_op *op;
     const void *params;
     void *state;
@@ -38,7 +38,7 @@ struct hr_merge {
  * position of a merge, from where a path of each source of one input leads on; outermost
  * op first. */
 struct hr_path {
-    struct hr_order *orders;
+    struct hr_path_order *orders;
     size_t count;
     uint32_t source;        /* or the merge's node */
     uint64_t n;             /* positions in an epoch */

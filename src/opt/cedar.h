@@ -41,7 +41,7 @@ struct hr_cedar_pipe {
     uint64_t depends_on; /* bit i: pipe i, written before this one, stays before it */
     uint32_t variants;   /* bit v: it may run as variant v */
     bool fixed;          /* swaps with no pipe */
-    bool random;         /* no cache at it or behind it */
+    bool random;         /* no cache after it */
     bool tf;             /* a TensorFlow op; of a source: pipes can be fused into it */
     bool py_function;    /* a tf.py_function */
     bool batches;        /* gathers samples: may stand in a pipeline of TensorFlow ops */
@@ -80,8 +80,8 @@ struct hr_cedar_stage {
     uint8_t pipe_count;                /* 0: a cache or prefetcher */
     bool autotune;                     /* TF: parallel calls as TensorFlow sees fit */
     int workers;                       /* actors or processes; 0: the variant has none */
-    int in_flight;                     /* samples at most, and as many behind it */
-    int submit_batch;                  /* samples of a request; 0: the variant has none */
+    int in_flight;    /* at most this many samples in it, and as many waiting after it */
+    int submit_batch; /* samples of a request; 0: the variant has none */
 };
 
 struct hr_cedar_result {

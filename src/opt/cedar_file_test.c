@@ -220,8 +220,8 @@ TEST(plans_that_are_wrong_are_refused_with_their_place)
     check_plan_error("n_local_workers: 8", "n_local_workers: x", "a whole number");
     check_plan_error("n_local_workers", "n_workers", "\"n_workers\" is not known");
     check_plan_error("graph: {3: '5'", "graph: {3: '5,0'",
-                     "p.yml:2:14: pipe 3 has "
-                     "several pipes behind it");
+                     "p.yml:2:14: pipe 3 feeds "
+                     "several pipes");
     check_plan_error("graph: {3: '5'", "graph: {3: '9'", "pipe 9 is not under \"pipes\"");
     check_plan_error("graph: {3: '5'", "graph: {9: '5'", "pipe 9 is not under \"pipes\"");
     check_plan_error("graph: {3: '5'", "graph: {3: x", "the id of the next pipe");

@@ -50,7 +50,7 @@ check_pipe(const struct hr_cedar_stats *stats, size_t i, struct hr_error *reterr
                             pipe->name, pipe->rates[v], hr__cedar_variants[v]);
     if (pipe->depends_on >> i != 0)
         return hr__fail(reterr, HR_ERR_RANGE,
-                        "pipe '%s' depends on itself or on a pipe behind it", pipe->name);
+                        "pipe '%s' depends on itself or on a later pipe", pipe->name);
     return HR_OK;
 }
 

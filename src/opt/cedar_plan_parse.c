@@ -250,7 +250,7 @@ read_successor(const struct parse *p, const struct hr_doc_pair *pair, int64_t *r
     } else if (value->kind == HR_DOC_STRING &&
                strchr(value->as.string.text, ',') != NULL) {
         return HR_FORM_FAIL(&p->form, HR_ERR_UNSUPPORTED, value,
-                            "pipe %s has several pipes behind it; only chains are read",
+                            "pipe %s feeds several pipes; only chains are supported",
                             pair->key);
     } else if (value->kind != HR_DOC_NULL &&
                !(value->kind == HR_DOC_STRING &&

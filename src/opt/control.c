@@ -10,28 +10,28 @@
 
 #define MS UINT64_C(1000000)
 #define WINDOW_NS (250 * MS)
-/* Where what the consumer takes is observed, a window begins and ends when it takes a
- * batch, and has so many, or is longer. */
+/* When the consumer sets the demand, a window starts and ends as it takes a batch, and
+ * holds at least WINDOW_BATCHES of them unless it has lasted WINDOW_LATE_NS. */
 #define WINDOW_BATCHES 4
 #define WINDOW_LATE_NS (1000 * MS)
-/* Threads make this much more than the demand. Fewer must be able to make that much more,
- * so that noise does not bring the last one back, but one more than the least is enough.
- */
+/* Spare rate, as a part of the demand: that the threads are given, and that a smaller
+ * number must have before a thread is taken away. The second is larger, so that noise
+ * does not bring the thread back. Never more than one thread above the least. */
 #define MARGIN 0.01
 #define MARGIN_FEWER 0.05
 #define PATIENCE_NS (2000 * MS)
 #define PATIENCE_MAX_NS (120000 * MS)
-/* Windows that differ by less than this part agree. */
+/* Windows agree if their rates differ by less than this part. */
 #define AGREE 0.1
 #define WINDOWS_LEAST 3 /* for a decision */
 #define WINDOWS_MOST 16 /* that a mean remembers */
-/* A thread beside all others makes at least this part of what it makes alone. */
+/* The least rate of a thread while all run, as a part of its rate alone. */
 #define LEAST_RATE 0.5
-/* What a thread loses beside all others until a change shows it, as a part of its rate;
- * and the weight of this guess beside a change of all threads. */
+/* Initial guess of the part of its rate that a thread loses while all run, and the weight
+ * of that guess against a measured change of all threads. */
 #define CROWD_FIRST 0.2
 #define CROWD_WEIGHT 0.04
-/* Threads that are given back this soon were taken away too early. */
+/* A thread that is given back within this time was taken away too early. */
 #define REGRET_NS (20000 * MS)
 
 void hr__control_init(struct hr_control *control, int threads_max, double demand)
@@ -89,7 +89,8 @@ static void add_window(struct hr_control_rates *mean, const struct hr_control_ra
     mean->taken += weight * (one->taken - mean->taken);
 }
 
-/* False if the window differs from those before it and is left out, for now. */
+/* Returns false if the window disagrees with the mean: it is held back until a second one
+ * confirms it. */
 static bool take_window(struct hr_control *c, const struct hr_control_rates *one)
 {
     if (c->mean.windows == 0 || agree(c, one, &c->mean)) {
@@ -121,8 +122,7 @@ rates_of(const struct hr_control_sums *from, const struct hr_control_sums *to)
 
 /* ---- decisions ---- */
 
-/* What the last change says about threads that get in each other's way: the more threads
- * it was, the more it counts. */
+/* Updates `crowd` from the last change; a change of more threads has more weight. */
 static void learn(struct hr_control *c, double rate)
 {
     double most = (1 - LEAST_RATE) / c->threads_max, crowd, weight;
@@ -138,14 +138,13 @@ static void learn(struct hr_control *c, double rate)
     c->other_threads = 0;
 }
 
-/* What a thread makes beside others, of `threads` in all, if it makes `rate` now. */
+/* The rate of each of `threads` threads, given that a thread makes `rate` now. */
 static double rate_beside(const struct hr_control *c, double rate, int threads)
 {
     return rate * (1 - c->crowd * (threads - c->threads));
 }
 
-/* The fewest threads that make more than the demand by this part; all, if these do not.
- */
+/* The fewest threads that exceed the demand by this part of it, or all threads. */
 static int needed(const struct hr_control *c, double demand, double rate, double margin)
 {
     int threads = 1;
@@ -182,7 +181,8 @@ give_more(struct hr_control *c, int threads, double demand, double rate, uint64_
     return set_threads(c, threads, demand, rate);
 }
 
-/* The first decision, and those after fewer have been enough for a while. */
+/* Takes threads away at once on the first decision, and later only after fewer have been
+ * enough for `patience_ns`. */
 static bool
 take_away(struct hr_control *c, int threads, double demand, double rate, uint64_t now_ns)
 {

@@ -2,13 +2,12 @@
  * opt/control.h - how many threads a running plan gets: the fewest that meet a demand.
  * Pure: what was observed goes in, a number of threads and a reason come out.
  *
- * A thread makes so many records in a second of its work, whatever the reason: CPU,
- * files, neighbours on the cores. That rate is measured while threads are idle part of
- * the time as well, so the first decision goes straight to the number that the demand
- * needs. Threads that get in each other's way make less each; how much less is learnt
- * from changes. Rates are means of windows that agree; more threads are given
- * at once, fewer only after they would have been enough for a while, and more slowly each
- * time that proved wrong.
+ * A thread's rate is the records it makes per second of work, whatever limits it: CPU,
+ * files, other programs. It can be measured while threads are idle part of the time, so
+ * the first decision goes straight to the number that the demand needs. Threads slow each
+ * other down by a factor that is learnt from changes. Rates are means of windows that
+ * agree. Threads are added at once, and removed only after fewer would have been enough
+ * for a while; that while grows each time a removal proves wrong.
  */
 #ifndef HR_OPT_CONTROL_H
 #define HR_OPT_CONTROL_H

@@ -185,7 +185,7 @@ void hr__channel_close(struct hr_channel *channel);
 
 struct hr_store {
     const char *scheme; /* "mem" */
-    const char *gives;  /* what it reads, in words */
+    const char *gives;  /* human-readable: what it reads */
 
     /* HR_ERR_UNSUPPORTED if the machine lacks what the store needs, HR_ERR_STATE if the
      * build does; loads libraries. NULL: it needs nothing. */

@@ -222,7 +222,7 @@ def next_states(spec: graphs.Spec, moves: bool, states: list[Any], chance: rando
 
 
 def trial(folder: pathlib.Path, chance: random.Random, worlds: list[int], command: str, spec: graphs.Spec) -> str:
-    """One trial; Failure with the reason. Returns what was done, in words."""
+    """One trial; Failure with the reason. Returns a description of what was done."""
     graphs.prepare(spec, folder, command)
     moves = can_move(spec) and chance.random() < 0.85
     if not moves:
