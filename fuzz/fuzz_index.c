@@ -4,7 +4,6 @@
  * They are read first as they are, then with repaired checksums, so that the checks after
  * them are reached. All names of an accepted index are read.
  */
-#include "core/alloc.h"
 #include "fuzz/repair.h"
 #include "store/index_internal.h"
 #include <string.h>
@@ -48,16 +47,6 @@ static void parse(const void *data, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    char *copy = hr__aligned_alloc(64, bytes > 64 ? bytes : 64);
-
-    if (copy == NULL)
-        return 0;
-    memcpy(copy, data, bytes);
-    parse(copy, bytes);
-    if (bytes >= 64) {
-        repair_index(copy, bytes);
-        parse(copy, bytes);
-    }
-    hr__free(copy);
+    parse_both_ways(data, bytes, parse, NULL);
     return 0;
 }

@@ -79,17 +79,6 @@ static void parse(const void *data, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    size_t room = (bytes + 64) / 64 * 64;
-    char *copy = hr__aligned_alloc(64, room);
-
-    if (copy == NULL)
-        return 0;
-    memcpy(copy, data, bytes);
-    parse(copy, bytes);
-    if (bytes >= 64) {
-        repair_index(copy, bytes);
-        parse(copy, bytes);
-    }
-    hr__free(copy);
+    parse_both_ways(data, bytes, parse, NULL);
     return 0;
 }

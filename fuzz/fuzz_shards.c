@@ -86,18 +86,6 @@ static void repair_runs(char *data, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    char *copy = hr__aligned_alloc(64, bytes > 64 ? bytes : 64);
-
-    if (copy == NULL)
-        return 0;
-    memcpy(copy, data, bytes);
-    parse(copy, bytes);
-    if (bytes >= 64) {
-        repair_index(copy, bytes);
-        repair_runs(copy, bytes);
-        repair_index(copy, bytes);
-        parse(copy, bytes);
-    }
-    hr__free(copy);
+    parse_both_ways(data, bytes, parse, repair_runs);
     return 0;
 }

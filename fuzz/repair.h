@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/hash.h"
 
 #define REPAIR_SECTIONS_MAX 12
@@ -79,6 +80,30 @@ static inline void repair_index(char *data, size_t bytes)
     checksum = hr__hash64(data, 24, version);
     checksum = hr__hash64(sections, count * sizeof *sections, checksum);
     memcpy(data + 24, &checksum, 8);
+}
+
+/* Gives `parse` a copy of the bytes that is aligned as a mapped file is: first as they
+ * are, then repaired. `more` repairs what a target knows of; or NULL. */
+static inline void parse_both_ways(const uint8_t *data, size_t bytes,
+                                   void (*parse)(const void *data, size_t bytes),
+                                   void (*more)(char *data, size_t bytes))
+{
+    char *copy = hr__aligned_alloc(64, (bytes + 64) / 64 * 64);
+
+    if (copy == NULL)
+        return;
+    if (bytes > 0)
+        memcpy(copy, data, bytes);
+    parse(copy, bytes);
+    if (bytes >= 64) {
+        repair_index(copy, bytes);
+        if (more != NULL) {
+            more(copy, bytes);
+            repair_index(copy, bytes);
+        }
+        parse(copy, bytes);
+    }
+    hr__free(copy);
 }
 
 #endif

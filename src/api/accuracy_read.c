@@ -32,7 +32,7 @@ char *hr__accuracy_older(const char *path)
 struct graph_runs {
     char *name, *graph;
     double *rate, *cpu; /* each of `count` */
-    size_t count;
+    size_t count, rate_room, cpu_room;
 };
 
 struct hr_accuracies {
@@ -72,20 +72,6 @@ graph_of(struct hr_accuracies *a, const char *graph, const char *name)
     return made->name != NULL && made->graph != NULL ? made : NULL;
 }
 
-/* Appends to the array of `count`; false if out of memory. */
-static bool add_value(double **array, size_t count, double value)
-{
-    double *grown = *array;
-
-    if ((count & (count - 1)) == 0) /* full: 0, 1, 2, 4, .. */
-        grown = hr__realloc(grown, (count > 0 ? 2 * count : 1) * sizeof *grown);
-    if (grown == NULL)
-        return false;
-    *array = grown;
-    grown[count] = value;
-    return true;
-}
-
 /* False if it is missing or not above 0. */
 static bool number(const struct hr_doc *map, const char *key, double *ret)
 {
@@ -123,10 +109,12 @@ static enum hr_err take_pair(struct hr_accuracies *a, const struct hr_doc *map)
     if (graph == NULL || name == NULL)
         return HR_OK;
     runs = graph_of(a, graph, name);
-    if (runs == NULL || !add_value(&runs->rate, runs->count, rate) ||
-        !add_value(&runs->cpu, runs->count, cpu_ns))
+    if (runs == NULL ||
+        !hr__array_room(&runs->rate, runs->count, &runs->rate_room, 1, sizeof rate) ||
+        !hr__array_room(&runs->cpu, runs->count, &runs->cpu_room, 1, sizeof cpu_ns))
         return HR_ERR_MEMORY;
-    runs->count++;
+    runs->rate[runs->count] = rate;
+    runs->cpu[runs->count++] = cpu_ns;
     return HR_OK;
 }
 

@@ -86,7 +86,7 @@ uint32_t hr__run_rows(struct hr_pass *pass);
 /* cached.c: asks the caches before step `at`. Returns the step after the one that knows
  * the record, whose values are set or which is dropped; `at` if none does. */
 size_t hr__cached_next(struct hr_pass *pass, uint32_t row, size_t at);
-/* A record was dropped in `node`: the caches behind it remember that. */
+/* Makes the caches after `node` remember that the record was dropped there. */
 void hr__cached_dropped(struct hr_pass *pass, uint32_t row, uint32_t node);
 /* Whether a cache spares the source the record with these identities. */
 bool hr__cached_holds(const struct hr_program *program, uint32_t source,

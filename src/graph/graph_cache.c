@@ -4,10 +4,11 @@
  * A cache knows records by their identity, so what is before it must make a record from
  * its identity alone: nothing that joins records (batches, packers), and no zip of inputs
  * that are ordered separately, where one index does not tell the others. Random draws
- * before it would be those of the first epoch for ever. They are refused unless the cache
- * is told for how long they may stay the same. Then the graph fixes them: such a node
- * draws as in the first of those epochs (hr_graph_node.draws_for) whether its record is
- * cached or made again, so a cache never decides bytes.
+ * before it would repeat those of the first epoch for ever. They are refused unless a
+ * parameter of the cache says for how many epochs draws may repeat. Then the graph
+ * freezes them: such a node draws as in the first of those epochs
+ * (hr_graph_node.draws_for) whether its record is cached or made again, so a cache never
+ * changes bytes.
  */
 #include "graph/graph_private.h"
 
@@ -152,9 +153,9 @@ static enum hr_err check_draws(struct caches *c, uint32_t node)
     if (n->draws_for > 0)
         return refuse(
             c, c->cache,
-            "another cache before it draws anew every %u epochs, at '%s': leave "
-            "one of them out",
-            n->draws_for, n->name);
+            "another cache before it refreshes the draws of '%s' every %u epochs: "
+            "remove one of the two caches",
+            n->name, n->draws_for);
     if (c->draws_for == 0 && n->op->code != NULL)
         return refuse(c, c->cache,
                       "'%s' (%s) is before it and is your code, which may draw random "

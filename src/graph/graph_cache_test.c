@@ -136,7 +136,7 @@ TEST(draws_may_be_frozen_for_some_epochs_or_for_ever)
     hr_graph_unref(graph);
     CHECK_HAS(refusal(HEAD RANGE CROP "  - flow.cache: {refresh: 2}\n"
                                       "  - flow.cache: {refresh: 3}\n"),
-              "another cache before it draws anew every 2 epochs");
+              "every 2 epochs: remove one of the two caches");
 }
 
 TEST(both_kinds_of_freezing_at_once_are_refused)

@@ -198,7 +198,7 @@ static void push(int fd, const void *bytes, size_t count)
     CHECK_EQ_INT(send(fd, bytes, count, MSG_NOSIGNAL), count);
 }
 
-/* Reads exactly so many bytes; false at the end of the stream. */
+/* Reads `count` bytes; false if the stream ends before. */
 static bool pull(int fd, char *to, size_t count)
 {
     while (count > 0) {

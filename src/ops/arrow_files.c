@@ -14,7 +14,6 @@
 #include "core/bisect.h"
 #include "core/error.h"
 #include "core/str.h"
-#include "store/shards.h"
 #include "store/unpack.h"
 
 #define FILE_MARK "ARROW1\0\0"
@@ -22,12 +21,6 @@
 #define MAPS_MAX 4096 /* files that are mapped */
 
 /* ---- life ---- */
-
-static void close_file(struct hr_arrow_file *file)
-{
-    hr__store_unmap(&file->map);
-    hr__free(file->uri);
-}
 
 void hr__arrow_files_close(struct hr_arrow_files *files)
 {
@@ -38,7 +31,8 @@ void hr__arrow_files_close(struct hr_arrow_files *files)
     for (size_t i = 0; i < files->group_count; i++)
         hr__free(files->groups[i].damage);
     for (size_t i = 0; i < files->file_count; i++)
-        close_file(&files->files[i]);
+        hr__store_unmap(&files->files[i].map);
+    hr__shards_finish(&files->shards);
     hr__free(files->files);
     hr__free(files->groups);
     hr__free(files->places);
@@ -515,20 +509,12 @@ static enum hr_err open_file(struct open *open, size_t at)
 static enum hr_err
 find_files(struct hr_arrow_files *files, const char *pattern, struct hr_error *reterr)
 {
-    struct hr_shards shards = {0};
-    enum hr_err code = hr__shards_find(pattern, ".arrow", false, &shards, reterr);
-
-    if (code == HR_OK) {
-        files->files = hr__calloc(shards.count, sizeof *files->files);
-        if (files->files == NULL)
-            code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    }
-    for (size_t i = 0; i < shards.count && code == HR_OK; i++) {
-        files->files[files->file_count++].uri = shards.uris[i];
-        shards.uris[i] = NULL;
-    }
-    hr__shards_finish(&shards);
-    return code;
+    HR_TRY(hr__shards_find(pattern, ".arrow", false, &files->shards, reterr));
+    files->files = hr__shards_items(&files->shards, sizeof *files->files, reterr);
+    if (files->files == NULL)
+        return HR_ERR_MEMORY;
+    files->file_count = files->shards.count;
+    return HR_OK;
 }
 
 enum hr_err hr__arrow_files_open(const char *pattern, const struct hr_names *columns,

@@ -14,10 +14,11 @@
 #include "core/hash.h"
 #include "headrace/buffer.h"
 #include "ops/columns.h"
+#include "store/shards.h"
 #include "store/window.h"
 
 struct hr_arrow_file {
-    char *uri;
+    const char *uri; /* of `shards` */
     struct hr_hash128 identity;
     struct hr_store_map map;
     bool is_mapped;
@@ -49,7 +50,8 @@ struct hr_arrow_loaded {
 #define HR_ARROW_LOADED_MAX 64
 
 struct hr_arrow_files {
-    struct hr_arrow_file *files;
+    struct hr_shards shards;
+    struct hr_arrow_file *files; /* one for each shard */
     size_t file_count;
     struct hr_columns columns;
     struct hr_arrow_group *groups;

@@ -8,12 +8,14 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/lru.h"
 
 #define ENTRIES 256
 
 struct entry {
-    const void *owner; /* or NULL: free */
-    uint64_t number, used;
+    struct hr_lru_link link; /* if `buffer` is set */
+    const void *owner;       /* or NULL: free */
+    uint64_t number;
     struct hr_buffer *buffer; /* NULL: a thread makes it */
 };
 
@@ -21,7 +23,8 @@ struct hr_chunk_cache {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct entry entries[ENTRIES];
-    uint64_t bytes, bytes_max, clock;
+    struct hr_lru made; /* entries that have a chunk */
+    uint64_t bytes, bytes_max;
 };
 
 enum hr_err hr__chunk_cache_create(uint64_t bytes_max, struct hr_chunk_cache **ret_cache,
@@ -62,23 +65,10 @@ find(struct hr_chunk_cache *cache, const void *owner, uint64_t number)
 
 static void drop(struct hr_chunk_cache *cache, struct entry *entry)
 {
+    hr__lru_remove(&cache->made, &entry->link);
     cache->bytes -= hr_buffer_bytes(entry->buffer);
     hr_buffer_unref(entry->buffer);
     *entry = (struct entry){0};
-}
-
-/* The entry that has a chunk and was used longest ago; NULL: none has. */
-static struct entry *oldest(struct hr_chunk_cache *cache)
-{
-    struct entry *best = NULL;
-
-    for (int i = 0; i < ENTRIES; i++) {
-        struct entry *entry = &cache->entries[i];
-
-        if (entry->buffer != NULL && (best == NULL || entry->used < best->used))
-            best = entry;
-    }
-    return best;
 }
 
 /* A free entry, for this chunk; NULL: as many threads as entries make one. */
@@ -88,7 +78,7 @@ claim(struct hr_chunk_cache *cache, const void *owner, uint64_t number)
     struct entry *entry = find(cache, NULL, 0);
 
     if (entry == NULL) {
-        entry = oldest(cache);
+        entry = (void *)cache->made.oldest;
         if (entry == NULL)
             return NULL;
         drop(cache, entry);
@@ -101,17 +91,15 @@ claim(struct hr_chunk_cache *cache, const void *owner, uint64_t number)
 static void
 settle(struct hr_chunk_cache *cache, struct entry *entry, struct hr_buffer *buffer)
 {
-    struct entry *old;
-
     if (buffer == NULL) {
         *entry = (struct entry){0};
     } else {
         entry->buffer = hr_buffer_ref(buffer);
-        entry->used = ++cache->clock;
+        hr__lru_add(&cache->made, &entry->link);
         cache->bytes += hr_buffer_bytes(buffer);
     }
-    while (cache->bytes > cache->bytes_max && (old = oldest(cache)) != NULL)
-        drop(cache, old);
+    while (cache->bytes > cache->bytes_max && cache->made.oldest != NULL)
+        drop(cache, (void *)cache->made.oldest);
     pthread_cond_broadcast(&cache->changed);
 }
 
@@ -127,7 +115,7 @@ hr__chunk_cache_get(struct hr_chunk_cache *cache, const void *owner, uint64_t nu
     while ((entry = find(cache, owner, number)) != NULL && entry->buffer == NULL)
         pthread_cond_wait(&cache->changed, &cache->lock);
     if (entry != NULL) {
-        entry->used = ++cache->clock;
+        hr__lru_use(&cache->made, &entry->link);
         *ret_buffer = hr_buffer_ref(entry->buffer);
         pthread_mutex_unlock(&cache->lock);
         return HR_OK;

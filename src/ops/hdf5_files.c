@@ -10,7 +10,6 @@
 #include "core/bisect.h"
 #include "core/error.h"
 #include "core/str.h"
-#include "store/shards.h"
 
 #define SAMPLE_BYTES ((uint64_t)64 << 10)
 
@@ -322,20 +321,12 @@ static enum hr_err read_files(struct hr_hdf5_files *files, const struct hr_pairs
 static enum hr_err
 find_files(struct hr_hdf5_files *files, const char *pattern, struct hr_error *error)
 {
-    struct hr_shards shards = {0};
-    enum hr_err code = hr__shards_find_either(pattern, ".h5", ".hdf5", &shards, error);
-
-    if (code == HR_OK) {
-        files->files = hr__calloc(shards.count, sizeof *files->files);
-        if (files->files == NULL)
-            code = hr__fail(error, HR_ERR_MEMORY, "out of memory");
-    }
-    for (size_t i = 0; i < shards.count && code == HR_OK; i++) {
-        files->files[files->file_count++].uri = shards.uris[i];
-        shards.uris[i] = NULL;
-    }
-    hr__shards_finish(&shards);
-    return code;
+    HR_TRY(hr__shards_find_either(pattern, ".h5", ".hdf5", &files->shards, error));
+    files->files = hr__shards_items(&files->shards, sizeof *files->files, error);
+    if (files->files == NULL)
+        return HR_ERR_MEMORY;
+    files->file_count = files->shards.count;
+    return HR_OK;
 }
 
 enum hr_err hr__hdf5_files_open(const char *pattern, const struct hr_pairs *fields,
@@ -374,13 +365,13 @@ void hr__hdf5_files_close(struct hr_hdf5_files *files)
             hr__store_close(&file->object);
         hr__hdf5_finish(&file->hdf5);
         hr__free(file->items);
-        hr__free(file->uri);
     }
     for (size_t i = 0; i < files->count; i++)
         hr__free(files->paths[i]);
     if (files->pool != NULL)
         hr_pool_unref(files->pool);
     hr__str_finish(&files->note);
+    hr__shards_finish(&files->shards);
     hr__free(files->files);
     hr__free(files);
 }

@@ -13,6 +13,7 @@
 #include "ops/chunk_cache.h"
 #include "ops/shard_source.h"
 #include "store/hdf5.h"
+#include "store/shards.h"
 
 struct hr_hdf5_item { /* of a dataset that is a field */
     const struct hr_hdf5_dataset *dataset;
@@ -23,7 +24,7 @@ struct hr_hdf5_item { /* of a dataset that is a field */
 };
 
 struct hr_hdf5_source {
-    char *uri;
+    const char *uri; /* of `shards` */
     struct hr_hash128 identity;
     struct hr_object object; /* if `open` */
     bool open;
@@ -33,7 +34,8 @@ struct hr_hdf5_source {
 };
 
 struct hr_hdf5_files {
-    struct hr_hdf5_source *files;
+    struct hr_shards shards;
+    struct hr_hdf5_source *files; /* one for each shard */
     size_t file_count;
     size_t count; /* fields */
     char names[HR_SCHEMA_FIELDS_MAX][HR_FIELD_NAME_MAX + 1];

@@ -13,7 +13,6 @@
 #include "core/error.h"
 #include "ops/parquet_where.h"
 #include "store/reader.h"
-#include "store/shards.h"
 #include "store/unpack.h"
 #include "store/window.h"
 
@@ -47,10 +46,9 @@ void hr__parquet_files_close(struct hr_parquet_files *files)
 {
     for (size_t i = 0; i < files->group_count; i++)
         close_group(files, &files->groups[i]);
-    for (size_t i = 0; i < files->file_count; i++) {
+    for (size_t i = 0; i < files->file_count; i++)
         hr__store_unmap(&files->files[i].map);
-        hr__free(files->files[i].uri);
-    }
+    hr__shards_finish(&files->shards);
     hr__free(files->files);
     hr__free(files->groups);
     if (files->pool != NULL)
@@ -93,25 +91,11 @@ void hr__parquet_files_skip(struct hr_parquet_files *files, hr_parquet_skips *sk
 /* ---- the cache ---- */
 
 /* files->mutex is held. */
-static void unlink_unit(struct hr_parquet_files *files, struct hr_parquet_unit *unit)
-{
-    *(unit->newer != NULL ? &unit->newer->older : &files->newest) = unit->older;
-    *(unit->older != NULL ? &unit->older->newer : &files->oldest) = unit->newer;
-}
-
-static void link_unit(struct hr_parquet_files *files, struct hr_parquet_unit *unit)
-{
-    unit->newer = NULL;
-    unit->older = files->newest;
-    *(files->newest != NULL ? &files->newest->newer : &files->oldest) = unit;
-    files->newest = unit;
-}
-
 static void drop_oldest(struct hr_parquet_files *files)
 {
-    struct hr_parquet_unit *unit = files->oldest;
+    struct hr_parquet_unit *unit = (void *)files->cached_units.oldest;
 
-    unlink_unit(files, unit);
+    hr__lru_remove(&files->cached_units, &unit->link);
     files->cached_bytes -= unit->bytes;
     files->cached--;
     hr_buffer_unref(unit->buffer);
@@ -145,7 +129,7 @@ static enum hr_err run_make(struct make *make, struct hr_parquet_unit *unit, mak
     if (code == HR_OK) {
         unit->buffer = hr_buffer_ref(buffer);
         unit->bytes = bytes;
-        link_unit(files, unit);
+        hr__lru_add(&files->cached_units, &unit->link);
         files->cached_bytes += bytes;
         files->cached++;
         while (files->cached_bytes > files->cache_bytes &&
@@ -164,10 +148,7 @@ find_unit(struct hr_parquet_files *files, struct hr_parquet_unit *unit)
 {
     if (unit->buffer == NULL)
         return NULL;
-    if (files->newest != unit) {
-        unlink_unit(files, unit);
-        link_unit(files, unit);
-    }
+    hr__lru_use(&files->cached_units, &unit->link);
     return hr_buffer_ref(unit->buffer);
 }
 
@@ -1130,20 +1111,12 @@ static enum hr_err open_file(struct open *open, size_t at)
 static enum hr_err
 find_files(struct hr_parquet_files *files, const char *pattern, struct hr_error *reterr)
 {
-    struct hr_shards shards = {0};
-    enum hr_err code = hr__shards_find(pattern, ".parquet", false, &shards, reterr);
-
-    if (code == HR_OK) {
-        files->files = hr__calloc(shards.count, sizeof *files->files);
-        if (files->files == NULL)
-            code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    }
-    for (size_t i = 0; i < shards.count && code == HR_OK; i++) {
-        files->files[files->file_count++].uri = shards.uris[i];
-        shards.uris[i] = NULL;
-    }
-    hr__shards_finish(&shards);
-    return code;
+    HR_TRY(hr__shards_find(pattern, ".parquet", false, &files->shards, reterr));
+    files->files = hr__shards_items(&files->shards, sizeof *files->files, reterr);
+    if (files->files == NULL)
+        return HR_ERR_MEMORY;
+    files->file_count = files->shards.count;
+    return HR_OK;
 }
 
 enum hr_err

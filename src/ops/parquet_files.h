@@ -14,13 +14,15 @@
 
 #include "codec/parquet.h"
 #include "core/hash.h"
+#include "core/lru.h"
 #include "headrace/buffer.h"
 #include "op/op.h"
 #include "ops/columns.h"
+#include "store/shards.h"
 #include "store/store.h"
 
 struct hr_parquet_file {
-    char *uri;
+    const char *uri; /* of `shards` */
     struct hr_hash128 identity;
     struct hr_store_map map;
     bool is_mapped;
@@ -29,10 +31,10 @@ struct hr_parquet_file {
 
 /* Something in the cache: the least recently used is dropped first. */
 struct hr_parquet_unit {
+    struct hr_lru_link link;  /* if `buffer` is set */
     struct hr_buffer *buffer; /* or NULL: it is not in the cache */
     uint64_t bytes;
     bool busy; /* a thread makes it */
-    struct hr_parquet_unit *newer, *older;
 };
 
 /* Consecutive pages that are decoded together; nearly always one. */
@@ -64,7 +66,8 @@ struct hr_parquet_group {
 };
 
 struct hr_parquet_files {
-    struct hr_parquet_file *files;
+    struct hr_shards shards;
+    struct hr_parquet_file *files; /* one for each shard */
     size_t file_count;
     struct hr_columns columns;
     struct hr_parquet_group *groups;
@@ -78,7 +81,7 @@ struct hr_parquet_files {
     bool has_zstd;          /* libzstd is there */
     pthread_mutex_t mutex;  /* of the units */
     pthread_cond_t changed; /* a unit is no longer busy */
-    struct hr_parquet_unit *newest, *oldest;
+    struct hr_lru cached_units;
     uint64_t cached_bytes;
     size_t cached;
     uint64_t decoded; /* pages; for tests */

@@ -54,7 +54,7 @@ struct array {
 };
 
 struct file {
-    char *uri;
+    const char *uri; /* of `shards` */
     struct hr_hash128 identity;
     struct hr_object object; /* if `open` */
     bool open;
@@ -65,7 +65,8 @@ struct file {
 };
 
 struct state {
-    struct file *files;
+    struct hr_shards shards;
+    struct file *files; /* one for each shard */
     size_t file_count;
     size_t count; /* arrays that become fields */
     char names[HR_SCHEMA_FIELDS_MAX][HR_FIELD_NAME_MAX + 1];
@@ -86,8 +87,8 @@ static void npy_close(void *made)
         if (file->open)
             hr__store_close(&file->object);
         hr__free(file->arrays);
-        hr__free(file->uri);
     }
+    hr__shards_finish(&state->shards);
     hr__free(state->files);
     hr__window_finish(&state->keys);
     hr__free(state);
@@ -394,20 +395,12 @@ read_files(struct state *state, const struct params *p, struct hr_error *error)
 static enum hr_err
 find_files(struct state *state, const char *pattern, struct hr_error *error)
 {
-    struct hr_shards shards = {0};
-    enum hr_err code = hr__shards_find_either(pattern, ".npy", ".npz", &shards, error);
-
-    if (code == HR_OK) {
-        state->files = hr__calloc(shards.count, sizeof *state->files);
-        if (state->files == NULL)
-            code = hr__fail(error, HR_ERR_MEMORY, "out of memory");
-    }
-    for (size_t i = 0; i < shards.count && code == HR_OK; i++) {
-        state->files[state->file_count++].uri = shards.uris[i];
-        shards.uris[i] = NULL;
-    }
-    hr__shards_finish(&shards);
-    return code;
+    HR_TRY(hr__shards_find_either(pattern, ".npy", ".npz", &state->shards, error));
+    state->files = hr__shards_items(&state->shards, sizeof *state->files, error);
+    if (state->files == NULL)
+        return HR_ERR_MEMORY;
+    state->file_count = state->shards.count;
+    return HR_OK;
 }
 
 static enum hr_err

@@ -118,7 +118,7 @@ static uint64_t counted(uint64_t bytes)
     return sizeof(struct entry) + ((bytes + HR_CACHE_ALIGN - 1) & ~(HR_CACHE_ALIGN - 1));
 }
 
-/* Whether the entry is as written, and its value lies in a file of so many bytes. */
+/* Whether the entry is intact and its value lies within a file of `values` bytes. */
 static bool is_whole(const struct entry *entry, uint64_t values)
 {
     return hr__crc32c(0, entry, offsetof(struct entry, crc)) == entry->crc &&

@@ -360,6 +360,16 @@ TEST(threads_put_and_get_at_once)
     }
 }
 
+/* The folder has values 0 to `count`, all of them intact. */
+static void check_values(const char *folder, uint64_t count)
+{
+    struct hr_cache *cache = open_of(folder, 0, 0);
+
+    CHECK_EQ_INT(count_values(cache, 0, count), count);
+    CHECK_EQ_INT(stats_of(cache).damaged, 0);
+    hr__cache_close(cache);
+}
+
 TEST(a_mark_after_the_last_value_is_found_again)
 {
     const char *folder = new_folder();
@@ -368,10 +378,7 @@ TEST(a_mark_after_the_last_value_is_found_again)
     for (uint64_t i = 0; i < 7; i++) /* 6 is a mark */
         CHECK(put(cache, i));
     hr__cache_close(cache);
-    cache = open_of(folder, 0, 0);
-    CHECK_EQ_INT(count_values(cache, 0, 7), 7);
-    CHECK_EQ_INT(stats_of(cache).damaged, 0);
-    hr__cache_close(cache);
+    check_values(folder, 7);
 }
 
 TEST(a_forked_process_writes_files_of_its_own)
@@ -389,10 +396,7 @@ TEST(a_forked_process_writes_files_of_its_own)
         _exit(0);
     CHECK(waitpid(child, &status, 0) == child && status == 0);
     hr__cache_close(cache);
-    cache = open_of(folder, 0, 0);
-    CHECK_EQ_INT(count_values(cache, 0, 201), 201);
-    CHECK_EQ_INT(stats_of(cache).damaged, 0);
-    hr__cache_close(cache);
+    check_values(folder, 201);
 }
 
 TEST(what_a_killed_process_put_is_whole)

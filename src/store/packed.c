@@ -16,6 +16,7 @@
 #include "core/alloc.h"
 #include "core/bisect.h"
 #include "core/error.h"
+#include "core/lru.h"
 #include "store/store_internal.h"
 #include "store/window.h"
 
@@ -50,13 +51,13 @@ struct damage {
 };
 
 struct block {
+    struct hr_lru_link link; /* if ready */
     struct hr_packed *packed;
     size_t cut;
     unsigned users;
     bool ready;
     size_t bytes;
-    struct block *newer, *older; /* of the ready ones */
-    unsigned char *data;         /* BLOCK_ROOM */
+    unsigned char *data; /* BLOCK_ROOM */
 };
 
 struct hr_packed {
@@ -94,7 +95,7 @@ struct hr_packed_cache {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     /* under lock */
-    struct block *newest, *oldest;
+    struct hr_lru blocks; /* the ready ones */
     size_t block_count, blocks_max;
     struct decoder *decoders; /* the last one used first */
     /* while files are opened */
@@ -251,21 +252,6 @@ decoder_run(struct decoder *decoder, bool marks, unsigned char *to, size_t bytes
 
 /* ---- the cache; lock held ---- */
 
-static void unlink_block(struct hr_packed_cache *cache, struct block *block)
-{
-    *(block->newer != NULL ? &block->newer->older : &cache->newest) = block->older;
-    *(block->older != NULL ? &block->older->newer : &cache->oldest) = block->newer;
-    block->newer = block->older = NULL;
-}
-
-static void link_newest(struct hr_packed_cache *cache, struct block *block)
-{
-    block->older = cache->newest;
-    block->newer = NULL;
-    *(cache->newest != NULL ? &cache->newest->newer : &cache->oldest) = block;
-    cache->newest = block;
-}
-
 static void free_block(struct hr_packed_cache *cache, struct block *block)
 {
     cache->block_count--;
@@ -276,12 +262,12 @@ static void free_block(struct hr_packed_cache *cache, struct block *block)
 /* A block that nobody needs, or a new one. Neither is in the table of a file. */
 static struct block *take_block(struct hr_packed_cache *cache)
 {
-    struct block *block = cache->oldest;
+    struct block *block = (void *)cache->blocks.oldest;
 
     while (block != NULL && block->users > 0)
-        block = block->newer;
+        block = (void *)block->link.newer;
     if (block != NULL && cache->block_count >= cache->blocks_max) {
-        unlink_block(cache, block);
+        hr__lru_remove(&cache->blocks, &block->link);
         block->packed->blocks[block->cut] = NULL;
         return block;
     }
@@ -319,7 +305,7 @@ static void settle_block(struct block *block, bool ready, size_t bytes)
     block->ready = ready;
     block->bytes = bytes;
     if (ready) {
-        link_newest(cache, block);
+        hr__lru_add(&cache->blocks, &block->link);
     } else {
         block->packed->blocks[block->cut] = NULL;
         free_block(cache, block);
@@ -532,8 +518,7 @@ static enum hr_err get_block(struct hr_packed *packed, size_t cut,
         if (!made)
             pthread_cond_wait(&cache->changed, &cache->lock);
     }
-    unlink_block(cache, block);
-    link_newest(cache, block);
+    hr__lru_use(&cache->blocks, &block->link);
     block->users++;
     *ret_block = block;
     return HR_OK;
@@ -759,7 +744,7 @@ static void drop_cut(struct hr_packed *packed)
     struct block *block = packed->blocks[packed->cut_count];
 
     if (block != NULL) {
-        unlink_block(packed->cache, block);
+        hr__lru_remove(&packed->cache->blocks, &block->link);
         free_block(packed->cache, block);
     }
     packed->cache->mark_count -= cut->kind == CUT_MARK;
@@ -779,7 +764,7 @@ static enum hr_err roll_back(struct opening *opening, uint64_t out)
             drop_cut(packed);
         opening->block = packed->blocks[last];
         if (opening->block != NULL) {
-            unlink_block(packed->cache, opening->block);
+            hr__lru_remove(&packed->cache->blocks, &opening->block->link);
         } else {
             opening->spoiled = true;
             opening->block = claim_block(packed, last);

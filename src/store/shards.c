@@ -218,3 +218,15 @@ void hr__shards_finish(struct hr_shards *shards)
     hr__free(shards->uris);
     *shards = (struct hr_shards){0};
 }
+
+void *
+hr__shards_items(const struct hr_shards *shards, size_t bytes, struct hr_error *reterr)
+{
+    char *items = hr__calloc(shards->count, bytes);
+
+    if (items == NULL)
+        hr__fail(reterr, HR_ERR_MEMORY, "out of memory for %zu files", shards->count);
+    for (size_t i = 0; items != NULL && i < shards->count; i++)
+        memcpy(items + i * bytes, &shards->uris[i], sizeof shards->uris[i]);
+    return items;
+}

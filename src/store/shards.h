@@ -32,4 +32,10 @@ hr__shards_find_either(const char *pattern, const char *first, const char *secon
                        struct hr_shards *ret_shards, struct hr_error *reterr);
 void hr__shards_finish(struct hr_shards *shards);
 
+/* A zeroed item of `bytes` bytes for each shard. The first member of an item is
+ * `const char *uri`, which is the shard's, and valid as long as that. The caller frees
+ * the array; NULL: out of memory. */
+void *
+hr__shards_items(const struct hr_shards *shards, size_t bytes, struct hr_error *reterr);
+
 #endif
