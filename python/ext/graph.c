@@ -606,7 +606,7 @@ static PyMethodDef graph_methods[] = {
     {"epoch_size",   graph_epoch_size,       METH_VARARGS,
      "epoch_size(options) -> dict\n--\n\nWhat a run delivers; see struct hr_epoch_size."},
     {"explain",      graph_explain,          METH_VARARGS,
-     "explain(options, json) -> str\n--\n\nThe plan as text, or as JSON."              },
+     "explain(options, json) -> str\n--\n\nThe plan as text, or as JSON."               },
     {"plan",         graph_plan,             METH_VARARGS,
      "plan(options, json) -> str\n--\n\nThe whole plan as YAML or JSON."                },
     {"profile",      ext_graph_profile,      METH_VARARGS,
