@@ -13,8 +13,8 @@
  *     hr_service_run(service, &error);             // until hr_service_stop
  *     hr_service_close(service);
  *
- * There is no authentication: whoever reaches a worker can read through it what it can
- * read. All listen on this machine only unless told otherwise.
+ * There is no authentication: anyone who can connect to a worker can read any file that
+ * the worker can read. By default all of them listen on this machine only.
  */
 #ifndef HR_SERVICE_H
 #define HR_SERVICE_H
@@ -29,6 +29,7 @@ struct hr_dispatcher_options {
     const char *listen;   /* "host:port"; port 0: one that is free */
     uint32_t peers_max;   /* connections of workers and clients together */
     uint32_t jobs_max;    /* runs at a time */
+    uint64_t hello_ns;    /* a connection that has not said who it is is closed then */
     uint64_t reserved[4]; /* zero */
 };
 
@@ -38,10 +39,11 @@ struct hr_worker_options {
     const char *address;  /* "host:port" at which clients reach it; NULL: as it listens */
     uint32_t peers_max;   /* connections of clients, and the dispatcher's */
     int threads;          /* that make batches; 0: the CPUs this process may use */
+    uint64_t hello_ns;    /* as above */
     uint64_t reserved[4]; /* zero */
 };
 
-/* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs. */
+/* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 10 s. */
 HR_API void hr_dispatcher_options_init(struct hr_dispatcher_options *options);
 HR_API void hr_worker_options_init(struct hr_worker_options *options);
 

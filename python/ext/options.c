@@ -141,7 +141,7 @@ PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
 {
     return Py_BuildValue(
         "{s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:L,s:L,s:L,s:i,s:i,s:I,s:"
-        "d,s:s}",
+        "d,s:s,s:s}",
         "records", (unsigned long long)s->records, "batches",
         (unsigned long long)s->batches, "bytes", (unsigned long long)s->bytes, "errors",
         (unsigned long long)s->errors, "substituted", (unsigned long long)s->substituted,
@@ -153,7 +153,7 @@ PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
         "epoch_records", (long long)s->epoch_records, "epoch_done",
         (long long)s->epoch_done, "threads", s->threads, "threads_used", s->threads_used,
         "thread_changes", s->thread_changes, "demand", s->demand, "threads_reason",
-        s->threads_reason);
+        s->threads_reason, "waits_for", s->waits_for);
 }
 
 static PyObject *node_stats_dict(const struct hr_node_stats *s)

@@ -14,17 +14,20 @@
 #define PEERS_MAX 1024u
 #define JOBS_MAX 256u
 #define PEERS_LIMIT 65536u
+#define HELLO_NS 10000000000u
 
 void hr_dispatcher_options_init(struct hr_dispatcher_options *options)
 {
-    *options = (struct hr_dispatcher_options){
-        .listen = "127.0.0.1:0", .peers_max = PEERS_MAX, .jobs_max = JOBS_MAX};
+    *options = (struct hr_dispatcher_options){.listen = "127.0.0.1:0",
+                                              .peers_max = PEERS_MAX,
+                                              .jobs_max = JOBS_MAX,
+                                              .hello_ns = HELLO_NS};
 }
 
 void hr_worker_options_init(struct hr_worker_options *options)
 {
-    *options =
-        (struct hr_worker_options){.listen = "127.0.0.1:0", .peers_max = PEERS_MAX};
+    *options = (struct hr_worker_options){
+        .listen = "127.0.0.1:0", .peers_max = PEERS_MAX, .hello_ns = HELLO_NS};
 }
 
 static enum hr_err check_limit(const char *what, uint32_t value, struct hr_error *reterr)

@@ -4,15 +4,19 @@
 #include "cli.h"
 #include "serve.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define PEERS 1024
 #define JOBS 256
+#define HELLO_SECONDS 10
+#define MORE_FILES 256 /* besides connections */
 
 struct dispatcher_options {
     const char *listen;
-    int64_t peers, jobs;
+    int64_t peers, jobs, hello_timeout;
 };
 
 #define AT(field) offsetof(struct dispatcher_options, field)
@@ -25,6 +29,8 @@ static const struct cli_option dispatcher_table[] = {
      "connections at a time; default 1024", 1, 65536},
     {"jobs", 0, CLI_INT, AT(jobs), "N",
      "runs at a time; default 256", 1, 65536},
+    {"hello-timeout", 0, CLI_INT, AT(hello_timeout), "SECONDS",
+     "close connections that have not said who they are by then; default 10", 1, 3600},
 };
 
 static const struct cli_example dispatcher_examples[] = {
@@ -36,6 +42,24 @@ static const struct cli_example dispatcher_examples[] = {
      "a run whose batches they make"},
 };
 /* clang-format on */
+
+int serve_allow_connections(int64_t connections)
+{
+    rlim_t wanted = (rlim_t)connections + MORE_FILES;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return CLI_OK;
+    if (limit.rlim_max < wanted)
+        return cli_usage(
+            "--peers %lld needs %lld open files; this process may have %lld: "
+            "raise that limit (ulimit -Hn), or lower --peers",
+            (long long)connections, (long long)wanted, (long long)limit.rlim_max);
+    limit.rlim_cur = wanted;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return cli_failed("cannot raise the limit of open files: %s", strerror(errno));
+    return CLI_OK;
+}
 
 /* ---- until Ctrl-C ---- */
 
@@ -73,12 +97,16 @@ static int dispatcher_run(void *values, const struct cli_rest *rest)
     struct hr_dispatcher_options dispatcher;
     struct hr_service *service;
     struct hr_error error = {0};
+    int code = serve_allow_connections(options->peers);
 
     (void)rest;
+    if (code != CLI_OK)
+        return code;
     hr_dispatcher_options_init(&dispatcher);
     dispatcher.listen = options->listen;
     dispatcher.peers_max = (uint32_t)options->peers;
     dispatcher.jobs_max = (uint32_t)options->jobs;
+    dispatcher.hello_ns = (uint64_t)options->hello_timeout * 1000000000;
     if (hr_dispatcher_open(&dispatcher, &service, &error) != HR_OK)
         return cli_library(&error);
     return serve_until_stopped(service, "dispatcher");
@@ -96,6 +124,7 @@ const struct cli_command cmd_dispatcher = {
         "so let it listen on this machine or in a network that you trust.",
     CLI_OPTIONS(dispatcher_table, struct dispatcher_options),
     CLI_EXAMPLES(dispatcher_examples),
-    .defaults = &(const struct dispatcher_options){"127.0.0.1:7070", PEERS, JOBS},
+    .defaults =
+        &(const struct dispatcher_options){"127.0.0.1:7070", PEERS, JOBS, HELLO_SECONDS},
     .run = dispatcher_run,
 };

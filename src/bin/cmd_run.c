@@ -21,8 +21,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define RATE_MAX 1e15  /* predicted; more is no prediction */
-#define WARM_BATCHES 3 /* the default budget's number of batches in flight */
+#define RATE_MAX 1e15        /* predicted; more is no prediction */
+#define WAIT_NS 250000000ull /* then a run of a service looks what it waits for */
+#define WARM_BATCHES 3       /* the default budget's number of batches in flight */
 
 struct instant {
     double wall, cpu; /* seconds */
@@ -352,6 +353,22 @@ static int handle_batch(struct run *run, const struct hr_batch *batch)
     return code;
 }
 
+/* The next batch. A run of a service says meanwhile what it waits for. */
+static enum hr_err
+next_batch(struct run *run, struct hr_batch **ret_batch, struct hr_error *reterr)
+{
+    enum hr_err code;
+
+    if (run->options->service == NULL)
+        return hr_iter_next(run->iter, ret_batch, reterr);
+    for (;;) {
+        code = hr_iter_next_for(run->iter, WAIT_NS, ret_batch, reterr);
+        if (code != HR_OK || *ret_batch != NULL)
+            return code;
+        progress_wait(&run->progress, run->iter);
+    }
+}
+
 /* Receives all batches; sets result.status. */
 static int run_batches(struct run *run)
 {
@@ -362,7 +379,7 @@ static int run_batches(struct run *run)
     while (taken == CLI_OK) {
         struct hr_batch *batch = NULL;
 
-        code = hr_iter_next(run->iter, &batch, &error);
+        code = next_batch(run, &batch, &error);
         if (code != HR_OK)
             break;
         taken = handle_batch(run, batch);

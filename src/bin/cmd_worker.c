@@ -19,11 +19,12 @@
 
 #define WORKER_FD 3
 #define PEERS 1024 /* connections of a worker of a service */
+#define HELLO_SECONDS 10
 
 extern char **environ;
 
 struct worker_options {
-    int64_t fd, threads, peers;
+    int64_t fd, threads, peers, hello_timeout;
     const char *dispatcher, *listen, *address;
 };
 
@@ -41,6 +42,8 @@ static const struct cli_option worker_table[] = {
      "threads that make batches; default 0: the CPUs this process may use", 0, 4096},
     {"peers", 0, CLI_INT, AT(peers), "N",
      "connections at a time; default 1024", 1, 65536},
+    {"hello-timeout", 0, CLI_INT, AT(hello_timeout), "SECONDS",
+     "close connections that have not said who they are by then; default 10", 1, 3600},
     {"fd", 0, CLI_INT, AT(fd), "N",
      "without --dispatcher: file descriptor of the socket to the parent process; default "
      "3", 0, INT32_MAX},
@@ -67,13 +70,17 @@ static int worker_serve(const struct worker_options *options)
     struct hr_worker_options worker;
     struct hr_service *service;
     struct hr_error error = {0};
+    int code = serve_allow_connections(options->peers);
 
+    if (code != CLI_OK)
+        return code;
     hr_worker_options_init(&worker);
     worker.dispatcher = options->dispatcher;
     worker.listen = options->listen;
     worker.address = options->address;
     worker.threads = (int)options->threads;
     worker.peers_max = (uint32_t)options->peers;
+    worker.hello_ns = (uint64_t)options->hello_timeout * 1000000000;
     if (hr_worker_open(&worker, &service, &error) != HR_OK)
         return cli_library(&error);
     return serve_until_stopped(service, "worker");
@@ -100,15 +107,16 @@ const struct cli_command cmd_worker = {
     .text =
         "With --dispatcher: makes batches for the runs of a service until it is stopped "
         "(Ctrl-C). It needs the data under the same paths as the clients, keeps nothing, "
-        "and may be killed and started again at any time. Whoever reaches its address "
-        "can read through it what it can read: let it listen on this machine or in a "
+        "and may be killed and started again at any time. Anyone who can connect to it "
+        "can read any file that it can read: let it listen on this machine, or on a "
         "network that you trust. Without --dispatcher: serves requests on an inherited "
         "socket until the other side closes it; a run starts such workers itself.",
     CLI_OPTIONS(worker_table, struct worker_options),
     CLI_EXAMPLES(worker_examples),
     .defaults = &(const struct worker_options){.fd = WORKER_FD,
                                                .listen = "127.0.0.1:0",
-                                               .peers = PEERS},
+                                               .peers = PEERS,
+                                               .hello_timeout = HELLO_SECONDS},
     .run = worker_run,
 };
 

@@ -12,12 +12,13 @@
 #define LIVE_SECONDS 0.1
 #define PLAIN_SECONDS 5.0
 #define SMOOTH_SECONDS 2.0
+#define WAIT_SECONDS 0.5
 
 void progress_begin(struct progress *progress, bool quiet, const char *what)
 {
     *progress = (struct progress){.quiet = quiet, .what = what};
     progress->live = !quiet && term_is_live(stderr);
-    progress->began = progress->drawn = term_now();
+    progress->began = progress->drawn = progress->waited = term_now();
 }
 
 void progress_clear(struct progress *progress)
@@ -125,6 +126,23 @@ void progress_run(struct progress *progress, const struct hr_iter *iter)
              term_bytes(bytes, sizeof(bytes), progress->bytes_rate), eta, used,
              (unsigned long long)stats.batches_ready, (unsigned long long)stats.errors);
     draw(progress, fraction, head, tail);
+}
+
+void progress_wait(struct progress *progress, const struct hr_iter *iter)
+{
+    double now = term_now();
+    struct hr_iter_stats stats;
+
+    if (progress->quiet || now - progress->waited < WAIT_SECONDS)
+        return;
+    hr_iter_stats(iter, &stats);
+    progress->waited = now;
+    if (strcmp(stats.waits_for, progress->waits) == 0)
+        return;
+    snprintf(progress->waits, sizeof(progress->waits), "%s", stats.waits_for);
+    progress_clear(progress);
+    if (stats.waits_for[0] != '\0')
+        fprintf(stderr, "headrace: waits %s\n", stats.waits_for);
 }
 
 bool progress_count(void *user, uint64_t done, uint64_t all)

@@ -148,6 +148,8 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
             HR_OK)
             hr__fleet_refuse(net_of(d), peer, &error);
         hr__fleet_perform(net_of(d), &d->actions);
+        if (d->role.peers[peer].role != 0)
+            hr__net_know(net_of(d), peer);
     }
     hr_buffer_unref(data);
 }
@@ -209,6 +211,7 @@ init(struct dispatcher *d, const struct hr_dispatcher_options *o, struct hr_erro
     const struct hr_net_options net = {.peers_max = o->peers_max,
                                        .queue_max = HR_FLEET_QUEUE_MAX,
                                        .tick_ns = HR_FLEET_TICK_NS,
+                                       .stranger_ns = o->hello_ns,
                                        .hooks = &hooks,
                                        .user = d};
 

@@ -13,6 +13,7 @@
 #define HR_FLEET_BEAT_NS (100 * HR_FLEET_MS)     /* between signs of life */
 #define HR_FLEET_SILENT_NS (10000 * HR_FLEET_MS) /* then a peer counts as lost */
 #define HR_FLEET_RETRY_NS (100 * HR_FLEET_MS)    /* between attempts to connect */
+#define HR_FLEET_FULL_NS (500 * HR_FLEET_MS)     /* the same, to a full dispatcher */
 #define HR_FLEET_QUEUE_MAX ((size_t)1 << 20)     /* control messages of a connection */
 #define HR_FLEET_WINDOW                                                                  \
     4096u /* positions beyond a client's cursor that may be leased                       \

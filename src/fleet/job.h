@@ -1,9 +1,8 @@
 /*
  * fleet/job.h - what a client wants made, as a text that travels: its graph and options.
  *
- * JSON; docs/formats/job.md has the keys. A job is known by the hash of its text, so
- * whoever has the text needs nobody to tell which job it is. The graph travels, not the
- * code: graphs with user code are refused on both sides.
+ * JSON; docs/formats/job.md has the keys. The hash of the text identifies the job, so no
+ * identifiers are assigned. Code is not sent: both sides refuse graphs with user code.
  */
 #ifndef HR_FLEET_JOB_H
 #define HR_FLEET_JOB_H

@@ -53,6 +53,8 @@ struct hr_remote {
     struct worker workers[WORKERS_MAX];
     uint32_t dispatcher; /* its connection, made or not; 0: none */
     uint64_t retry_ns;
+    uint64_t patient_ns;   /* the run fails if it is not accepted in JOIN_NS from here */
+    bool full;             /* the dispatcher said so on this connection */
     bool joined;           /* was accepted once */
     struct hr_error error; /* that ends the run; code 0: none */
     struct hr_error last;  /* the last trouble, for when nothing comes */
@@ -61,6 +63,7 @@ struct hr_remote {
     bool ended, broken; /* the end was delivered; a batch could not be read */
     uint64_t number;    /* batches delivered, those before the state included */
     uint64_t first_batch_ns, wait_ns, bytes, start_number;
+    uint64_t waiting_ns; /* since when it waits for a batch; 0: it does not */
 };
 
 /* ---- events, in the loop's thread, under the lock ---- */
@@ -101,7 +104,7 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
 {
     struct hr_remote *r = user;
     struct worker *worker = worker_of(r, peer);
-    uint64_t retry = hr__now_ns() + HR_FLEET_RETRY_NS;
+    uint64_t now = hr__now_ns(), retry = now + HR_FLEET_RETRY_NS;
 
     hr__client_lost(&r->client, peer);
     if (why->code != HR_ERR_CANCELLED && r->told_by != peer)
@@ -114,7 +117,8 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     }
     if (peer == r->dispatcher) {
         r->dispatcher = 0;
-        r->retry_ns = retry;
+        r->retry_ns = r->full ? now + HR_FLEET_FULL_NS : retry;
+        r->full = false;
     }
 }
 
@@ -160,12 +164,6 @@ static void take_list(struct hr_remote *r, const char *text, size_t bytes)
     }
 }
 
-/* Trouble of this kind passes: too many connections, a connection that came too early. */
-static bool is_passing(enum hr_err code)
-{
-    return code == HR_ERR_LIMIT || code == HR_ERR_STATE || code == HR_ERR_MEMORY;
-}
-
 static void take_error(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame)
 {
     struct hr_error error = {0};
@@ -173,7 +171,11 @@ static void take_error(struct hr_remote *r, uint32_t peer, const struct hr_frame
     hr__fail(&error, frame->u.error.code, "%s", frame->u.error.text);
     r->last = error;
     r->told_by = peer;
-    if (worker_of(r, peer) != NULL && !is_passing(error.code))
+    if (peer == r->dispatcher && error.code == HR_ERR_LIMIT) {
+        r->full = true;
+        r->patient_ns = hr__now_ns();
+    }
+    if (worker_of(r, peer) != NULL && !hr__client_is_passing(error.code))
         fail(r, &error);
 }
 
@@ -253,7 +255,7 @@ static void check_join(struct hr_remote *r, uint64_t now)
 {
     struct hr_error error = r->last;
 
-    if (r->joined || now - r->open_ns < JOIN_NS)
+    if (r->joined || now - r->patient_ns < JOIN_NS)
         return;
     if (error.code == HR_OK)
         hr__fail(&error, HR_ERR_TIMEOUT, "the dispatcher at %s does not answer",
@@ -390,7 +392,7 @@ enum hr_err hr__remote_open(struct hr_graph *graph, const struct hr_iter_options
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     hr__graph_ref(graph);
     r->graph = graph;
-    r->open_ns = hr__now_ns();
+    r->open_ns = r->patient_ns = hr__now_ns();
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&r->ready, &monotonic);
@@ -466,8 +468,11 @@ static enum hr_err take(struct hr_remote *r, uint64_t until_ns, struct hr_taken 
                         struct hr_buffer **ret_data, struct hr_error *reterr)
 {
     uint64_t limit = r->outputs.options.timeout_ns, now = hr__now_ns();
-    uint64_t give_up = limit > 0 && limit < UINT64_MAX - now ? now + limit : UINT64_MAX;
+    uint64_t give_up;
 
+    if (r->waiting_ns == 0)
+        r->waiting_ns = now;
+    give_up = limit > 0 && limit < UINT64_MAX - now ? r->waiting_ns + limit : UINT64_MAX;
     while (r->broken || !hr__cursor_take(&r->cursor, 1, taken)) {
         now = hr__now_ns();
         if (atomic_load(&r->cancelled))
@@ -485,6 +490,7 @@ static enum hr_err take(struct hr_remote *r, uint64_t until_ns, struct hr_taken 
             return HR_OK;
         wait(r, until_ns < give_up ? until_ns : give_up);
     }
+    r->waiting_ns = 0;
     *ret_data = taken->payload;
     if (!taken->last)
         hr_buffer_ref(taken->payload);
@@ -567,6 +573,21 @@ hr__remote_save(struct hr_remote *r, struct hr_str *out, struct hr_error *reterr
     return hr__str_ok(out) ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
 }
 
+/* What has to happen before batches come; "" if they only have to be made. */
+static void describe_wait(const struct hr_remote *r, char *to, size_t room)
+{
+    bool joined = r->client.state == HR_CLIENT_JOINED;
+    const char *why = r->last.message;
+
+    if (joined && workers_connected(r) > 0)
+        return;
+    if (why[0] == '\0')
+        why = joined ? "none is connected" : "no answer yet";
+    snprintf(to, room, "for %s %.100s: %.240s",
+             joined ? "a worker of the dispatcher at" : "the dispatcher at", r->address,
+             why);
+}
+
 void hr__remote_stats(struct hr_remote *r, struct hr_iter_stats *ret)
 {
     const struct hr_outputs *o = &r->outputs;
@@ -590,5 +611,7 @@ void hr__remote_stats(struct hr_remote *r, struct hr_iter_stats *ret)
     hr__net_lock(r->net);
     ret->memory_bytes = r->cursor.bytes;
     ret->batches_ready = r->cursor.piece_count;
+    if (!r->ended && r->cursor.piece_count == 0)
+        describe_wait(r, ret->waits_for, sizeof ret->waits_for);
     hr__net_unlock(r->net);
 }

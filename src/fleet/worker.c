@@ -148,6 +148,8 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
         take_job(w, peer, hr_buffer_data(data), hr_buffer_bytes(data));
     else if (brings_job(w, peer, frame))
         hr__serve_frame(&w->role, peer, frame, hr__now_ns(), &w->actions);
+    if (w->role.clients[peer].joined)
+        hr__net_know(net_of(w), peer);
     perform(w);
     hr_buffer_unref(data);
 }
@@ -264,6 +266,7 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
     const struct hr_net_options net = {.peers_max = o->peers_max,
                                        .queue_max = HR_FLEET_QUEUE_MAX,
                                        .tick_ns = HR_FLEET_TICK_NS,
+                                       .stranger_ns = o->hello_ns,
                                        .hooks = &hooks,
                                        .user = w};
 

@@ -42,12 +42,30 @@ void hr__conn_free(struct hr_conn *conn)
     hr__free(conn);
 }
 
+void hr__conn_know(struct hr_conn *conn)
+{
+    struct hr_net *net = conn->net;
+
+    if (!conn->stranger)
+        return;
+    conn->stranger = false;
+    if (conn->previous_stranger != NULL)
+        conn->previous_stranger->next_stranger = conn->next_stranger;
+    else
+        net->first_stranger = conn->next_stranger;
+    if (conn->next_stranger != NULL)
+        conn->next_stranger->previous_stranger = conn->previous_stranger;
+    else
+        net->last_stranger = conn->previous_stranger;
+}
+
 void hr__conn_kill(struct hr_conn *conn, const struct hr_error *why)
 {
     struct hr_net *net = conn->net;
 
     if (conn->state == HR_CONN_DEAD)
         return;
+    hr__conn_know(conn);
     if (conn->state == HR_CONN_CLOSING)
         net->closing--;
     else
@@ -158,8 +176,7 @@ void hr__conn_write(struct hr_conn *conn)
 
 /* ---- reading ---- */
 
-/* Tells the peer what was wrong with its frames, and closes. */
-static void refuse(struct hr_conn *conn, const struct hr_error *error)
+void hr__conn_refuse(struct hr_conn *conn, const struct hr_error *error)
 {
     struct hr_frame frame = {.type = HR_FRAME_ERROR};
 
@@ -185,7 +202,7 @@ static void take(struct hr_conn *conn, const char *bytes, size_t count)
 
         if (hr__intake_add(&conn->intake, bytes, count, &used, &complete, &frame, &data,
                            &error) != HR_OK) {
-            refuse(conn, &error);
+            hr__conn_refuse(conn, &error);
             return;
         }
         bytes += used;
@@ -329,6 +346,12 @@ void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame 
     out->payload = hr_buffer_ref(payload);
     out->sent = 0;
     enqueue(conn, out);
+}
+
+void hr__net_know(struct hr_net *net, uint32_t peer)
+{
+    if (peer <= net->options.peers_max && net->conns[peer] != NULL)
+        hr__conn_know(net->conns[peer]);
 }
 
 size_t hr__net_queued(const struct hr_net *net, uint32_t peer)

@@ -75,40 +75,58 @@ static void tune(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof silent_ms);
 }
 
-static uint32_t free_number(const struct hr_net *net)
-{
-    for (uint32_t i = 1; i <= net->options.peers_max; i++)
-        if (net->conns[i] == NULL)
-            return i;
-    return 0;
-}
-
 /* Takes over `fd`, also on failure. */
-static struct hr_conn *add_conn(struct hr_net *net, int fd, enum hr_conn_state state)
+static struct hr_conn *new_conn(struct hr_net *net, int fd, enum hr_conn_state state)
 {
-    uint32_t number = free_number(net);
-    struct hr_conn *conn = number != 0 ? hr__calloc(1, sizeof *conn) : NULL;
+    struct hr_conn *conn = hr__calloc(1, sizeof *conn);
 
     if (conn == NULL) {
         close(fd);
         return NULL;
     }
     conn->net = net;
-    conn->peer = number;
     conn->fd = fd;
     conn->state = state;
     hr__intake_init(&conn->intake, net->pool, net->options.payload_max);
     conn->on_read = hr__event.new(net->base, fd, EV_READ | EV_PERSIST, on_conn, conn);
     conn->on_write = hr__event.new(net->base, fd, EV_WRITE | EV_PERSIST, on_conn, conn);
     if (conn->on_read == NULL || conn->on_write == NULL ||
-        hr__event.add(state == HR_CONN_OPEN ? conn->on_read : conn->on_write, NULL) !=
-            0) {
+        hr__event.add(state == HR_CONN_CONNECTING ? conn->on_write : conn->on_read,
+                      NULL) != 0) {
         hr__conn_free(conn);
         return NULL;
     }
     tune(fd);
-    net->conns[number] = conn;
     return conn;
+}
+
+/* There must be a free number. Takes over `fd`, also on failure. */
+static struct hr_conn *add_conn(struct hr_net *net, int fd, enum hr_conn_state state)
+{
+    struct hr_conn *conn = new_conn(net, fd, state);
+
+    if (conn == NULL)
+        return NULL;
+    conn->peer = net->free[--net->free_count];
+    net->conns[conn->peer] = conn;
+    return conn;
+}
+
+/* Releases its number, or its place among those that were refused one, and frees it. */
+static void remove_conn(struct hr_net *net, struct hr_conn *conn)
+{
+    if (conn->peer != 0) {
+        net->conns[conn->peer] = NULL;
+        net->free[net->free_count++] = conn->peer;
+    } else {
+        struct hr_conn **at = &net->away;
+
+        while (*at != conn)
+            at = &(*at)->next_away;
+        *at = conn->next_away;
+        net->away_count--;
+    }
+    hr__conn_free(conn);
 }
 
 static void arm_listed(struct hr_net *net)
@@ -132,10 +150,9 @@ static void settle(struct hr_net *net)
         struct hr_conn *conn = net->dead;
 
         net->dead = conn->next_dead;
-        if (hooks->lost != NULL)
+        if (hooks->lost != NULL && conn->peer != 0)
             hooks->lost(net->options.user, conn->peer, &conn->why);
-        net->conns[conn->peer] = NULL;
-        hr__conn_free(conn);
+        remove_conn(net, conn);
         arm_listed(net);
     }
 }
@@ -201,7 +218,7 @@ enum hr_err hr__net_connect(struct hr_net *net, const char *address, uint32_t *r
     struct hr_conn *conn;
     int fd;
 
-    if (free_number(net) == 0)
+    if (net->free_count == 0)
         return hr__fail(reterr, HR_ERR_LIMIT, "there are %u connections already",
                         net->options.peers_max);
     HR_TRY(hr__address_parse(address, &to, &bytes, reterr));
@@ -223,18 +240,105 @@ enum hr_err hr__net_connect(struct hr_net *net, const char *address, uint32_t *r
 
 /* ---- listening ---- */
 
-/* Tells a connection that is one too many. */
-static void turn_away(const struct hr_net *net, int fd)
+/* Sends ERROR to a connection for which there is no place. It lingers: closing at once
+ * could discard the message if the peer is still sending. */
+static void turn_away(struct hr_net *net, int fd)
 {
     struct hr_frame frame = {.type = HR_FRAME_ERROR};
     char bytes[HR_FRAME_HEAD + HR_FRAME_CONTROL_MAX];
+    struct hr_conn *conn;
 
+    net->turned_away++;
     frame.u.error.code = HR_ERR_LIMIT;
     snprintf(frame.u.error.text, sizeof frame.u.error.text,
              "there are %u connections already; raise the limit or try again later",
              net->options.peers_max);
     (void)!send(fd, bytes, hr__frame_write(&frame, bytes), MSG_NOSIGNAL);
-    close(fd);
+    if (net->away_count == HR_NET_AWAY_MAX) {
+        close(fd);
+        return;
+    }
+    conn = new_conn(net, fd, HR_CONN_CLOSING);
+    if (conn == NULL)
+        return;
+    conn->deadline_ns = hr__now_ns() + HR_NET_LINGER_NS;
+    net->closing++;
+    conn->next_away = net->away;
+    net->away = conn;
+    net->away_count++;
+    hr__conn_end_closing(conn);
+}
+
+/* ---- strangers ---- */
+
+static void add_stranger(struct hr_net *net, struct hr_conn *conn)
+{
+    if (net->options.stranger_ns == 0)
+        return;
+    conn->stranger = true;
+    conn->accepted_ns = hr__now_ns();
+    conn->next_stranger = NULL;
+    conn->previous_stranger = net->last_stranger;
+    if (net->last_stranger != NULL)
+        net->last_stranger->next_stranger = conn;
+    else
+        net->first_stranger = conn;
+    net->last_stranger = conn;
+}
+
+static void drop_stranger(struct hr_conn *conn, enum hr_err code, const char *text)
+{
+    struct hr_error why = {0};
+
+    hr__fail(&why, code, "%s", text);
+    if (conn->state == HR_CONN_OPEN) {
+        conn->net->strangers_closed++;
+        hr__conn_refuse(conn, &why);
+    }
+}
+
+/* Makes room for a new connection: the oldest stranger is closed without lingering. */
+static void evict_stranger(struct hr_net *net)
+{
+    struct hr_conn *conn = net->first_stranger;
+
+    drop_stranger(conn, HR_ERR_LIMIT,
+                  "this connection said no HELLO, and another one needed its place");
+    hr__conn_kill(conn, &conn->why);
+    settle(net);
+}
+
+static void expire_strangers(struct hr_net *net)
+{
+    uint64_t now = hr__now_ns();
+    struct hr_conn *next;
+
+    for (struct hr_conn *conn = net->first_stranger; conn != NULL; conn = next) {
+        next = conn->next_stranger;
+        if (now - conn->accepted_ns < net->options.stranger_ns)
+            return;
+        drop_stranger(conn, HR_ERR_TIMEOUT,
+                      "this connection said no HELLO in time; connect again");
+    }
+}
+
+/* Gives a new connection a number, or turns it away. */
+static void place(struct hr_net *net, int fd)
+{
+    struct hr_conn *conn;
+
+    if (net->free_count == 0 && net->first_stranger != NULL)
+        evict_stranger(net);
+    if (net->free_count == 0) {
+        turn_away(net, fd);
+        return;
+    }
+    conn = add_conn(net, fd, HR_CONN_OPEN);
+    if (conn == NULL)
+        return;
+    add_stranger(net, conn);
+    if (net->options.hooks->accepted != NULL)
+        net->options.hooks->accepted(net->options.user, conn->peer);
 }
 
 static void on_accept(evutil_socket_t listener, short what, void *user)
@@ -245,7 +349,6 @@ static void on_accept(evutil_socket_t listener, short what, void *user)
     hr__net_lock(net);
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        struct hr_conn *conn;
 
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
             net->accepts = false; /* they wait until the next tick */
@@ -253,13 +356,7 @@ static void on_accept(evutil_socket_t listener, short what, void *user)
         }
         if (fd < 0)
             break;
-        if (free_number(net) == 0) {
-            turn_away(net, fd);
-            continue;
-        }
-        conn = add_conn(net, fd, HR_CONN_OPEN);
-        if (conn != NULL && net->options.hooks->accepted != NULL)
-            net->options.hooks->accepted(net->options.user, conn->peer);
+        place(net, fd);
     }
     settle(net);
     hr__net_unlock(net);
@@ -314,6 +411,13 @@ const char *hr__net_address(const struct hr_net *net)
     return net->address;
 }
 
+void hr__net_counts(const struct hr_net *net, struct hr_net_counts *ret)
+{
+    *ret = (struct hr_net_counts){.turned_away = net->turned_away,
+                                  .strangers_closed = net->strangers_closed,
+                                  .open = net->options.peers_max - net->free_count};
+}
+
 /* ---- the loop ---- */
 
 static void on_wake(evutil_socket_t fd, short what, void *user)
@@ -343,6 +447,9 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     for (uint32_t i = 1; net->closing > 0 && i <= net->options.peers_max; i++)
         if (net->conns[i] != NULL)
             hr__conn_end_closing(net->conns[i]);
+    for (struct hr_conn *conn = net->away; conn != NULL; conn = conn->next_away)
+        hr__conn_end_closing(conn);
+    expire_strangers(net);
     if (net->on_accept != NULL && !net->accepts)
         net->accepts = hr__event.add(net->on_accept, NULL) == 0;
     if (net->options.hooks->tick != NULL)
@@ -384,8 +491,11 @@ enum hr_err hr__net_open(const struct hr_net_options *options, struct hr_net **r
     net->wake_fd = net->listen_fd = -1;
     pthread_mutex_init(&net->lock, NULL);
     net->conns = hr__calloc((size_t)options->peers_max + 1, sizeof(struct hr_conn *));
+    net->free = hr__calloc(options->peers_max, sizeof *net->free);
     net->pool = hr_pool_create(0); /* bounded by the connections and their frames */
-    if (net->conns == NULL || net->pool == NULL)
+    for (uint32_t i = options->peers_max; net->free != NULL && i >= 1; i--)
+        net->free[net->free_count++] = i;
+    if (net->conns == NULL || net->free == NULL || net->pool == NULL)
         hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     else
         code = open_events(net, reterr);
@@ -409,6 +519,8 @@ void hr__net_close(struct hr_net *net)
     for (uint32_t i = 1; net->conns != NULL && i <= net->options.peers_max; i++)
         if (net->conns[i] != NULL)
             hr__conn_free(net->conns[i]);
+    while (net->away != NULL)
+        remove_conn(net, net->away);
     if (net->on_wake != NULL)
         hr__event.free(net->on_wake);
     if (net->on_tick != NULL)
@@ -423,6 +535,7 @@ void hr__net_close(struct hr_net *net)
         close(net->wake_fd);
     hr_pool_unref(net->pool);
     hr__free(net->conns);
+    hr__free(net->free);
     pthread_mutex_destroy(&net->lock);
     hr__free(net);
 }

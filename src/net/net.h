@@ -8,10 +8,15 @@
  * Everything is bounded. A connection holds one incoming frame of at most payload_max
  * bytes, and at most queue_max bytes of outgoing control messages: a peer that does not
  * read is closed. How many bytes of bodies wait is up to the sender, which asks
- * hr__net_queued() and is told when the queue is empty. A peer that sends anything
- * malformed is told why and closed; others do not notice.
+ * hr__net_queued() and is told when the queue is empty. A peer that sends malformed bytes
+ * receives an ERROR frame and is closed; other connections are not affected.
  *
- * Connections are numbered from 1 on. A number is used again only after `lost`.
+ * An accepted connection is a stranger until its owner calls hr__net_know(). Strangers
+ * are closed after stranger_ns, and earlier, oldest first, when a new connection needs
+ * the place. So idle connections, however many, keep nobody out. When all places are
+ * taken by known peers, a new connection receives an ERROR frame with HR_ERR_LIMIT.
+ *
+ * Connections are numbered from 1 on. A number is reused only after `lost`.
  */
 #ifndef HR_NET_NET_H
 #define HR_NET_NET_H
@@ -44,6 +49,7 @@ struct hr_net_options {
     size_t payload_max; /* of incoming DATA */
     size_t queue_max;   /* outgoing control messages of a connection, in bytes */
     uint64_t tick_ns;
+    uint64_t stranger_ns; /* to become known; 0: accepted connections are known */
     const struct hr_net_hooks *hooks;
     void *user;
 };
@@ -80,6 +86,16 @@ const char *hr__net_address(const struct hr_net *net);
  * HR_ERR_MEMORY. */
 HR_CHECK enum hr_err hr__net_connect(struct hr_net *net, const char *address,
                                      uint32_t *ret_peer, struct hr_error *reterr);
+
+/* The peer is no longer a stranger. */
+void hr__net_know(struct hr_net *net, uint32_t peer);
+
+/* Connections that were refused a place, and strangers that were closed, so far. */
+struct hr_net_counts {
+    uint64_t turned_away, strangers_closed;
+    uint32_t open; /* now, strangers included */
+};
+void hr__net_counts(const struct hr_net *net, struct hr_net_counts *ret_counts);
 
 /* Sends a control message. Failure shows as `lost`. */
 void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *frame);

@@ -14,6 +14,8 @@
 #define HR_NET_SCRATCH 65536u         /* bytes that are read at once */
 #define HR_NET_READ_MAX (1u << 20)    /* from one connection before others get a turn */
 #define HR_NET_LINGER_NS 1000000000ul /* for the rest, and for the peer to read it */
+#define HR_NET_AWAY_MAX 64u /* connections without a place that are told so, at a time   \
+                             */
 
 /* A message that waits: its head, and its body. */
 struct hr_net_out {
@@ -33,7 +35,7 @@ enum hr_conn_state {
 
 struct hr_conn {
     struct hr_net *net;
-    uint32_t peer;
+    uint32_t peer; /* 0: it was refused a place */
     int fd;
     enum hr_conn_state state;
     bool writes; /* on_write is added */
@@ -46,6 +48,9 @@ struct hr_conn {
     size_t queued, control; /* bytes; of those, control messages */
     uint64_t deadline_ns;
     struct hr_conn *next_dead, *next_to_arm;
+    bool stranger; /* listed in hr_net.first_stranger */
+    uint64_t accepted_ns;
+    struct hr_conn *next_stranger, *previous_stranger, *next_away;
     struct hr_error why;
     char address[HR_NET_ADDRESS_MAX]; /* that it connects to; "" if accepted */
 };
@@ -58,8 +63,13 @@ struct hr_net {
     int wake_fd, listen_fd;
     bool stopped, woken; /* by __atomic */
     struct hr_pool *pool;
-    struct hr_conn **conns; /* by number */
-    uint32_t closing;       /* connections in HR_CONN_CLOSING */
+    struct hr_conn **conns;                         /* by number */
+    uint32_t *free, free_count;                     /* numbers of no connection */
+    struct hr_conn *first_stranger, *last_stranger; /* in order of accepted_ns */
+    struct hr_conn *away; /* connections without a number, in HR_CONN_CLOSING */
+    uint32_t away_count;
+    uint64_t turned_away, strangers_closed;
+    uint32_t closing; /* connections in HR_CONN_CLOSING */
     struct hr_conn *dead;
     struct hr_conn *to_arm; /* have something to write that the system did not take */
     bool accepts;           /* on_accept is added */
@@ -73,6 +83,10 @@ void hr__conn_free(struct hr_conn *conn);
 void hr__conn_kill(struct hr_conn *conn, const struct hr_error *why);
 /* Reads what has arrived and calls hooks. */
 void hr__conn_read(struct hr_conn *conn);
+/* Sends an ERROR frame and closes. */
+void hr__conn_refuse(struct hr_conn *conn, const struct hr_error *error);
+/* Takes it out of the list of strangers; does nothing if it is not there. */
+void hr__conn_know(struct hr_conn *conn);
 /* Writes what the system takes. */
 void hr__conn_write(struct hr_conn *conn);
 /* Adds or removes the write event as the queue demands. In the loop. */

@@ -28,6 +28,7 @@ struct echo {
     pthread_t thread;
     pthread_cond_t changed;
     uint32_t accepted, connected, lost, sent, last_connected;
+    bool knows; /* whoever sends a frame */
     bool flood; /* answers each frame with messages without end */
     size_t flooded, most_queued;
     struct hr_error why; /* of the last one lost */
@@ -77,6 +78,8 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
 {
     struct echo *e = user;
 
+    if (e->knows)
+        hr__net_know(e->net, peer);
     if (e->flood)
         flood(e, peer);
     else if (frame->type == HR_FRAME_GOODBYE)
@@ -119,14 +122,15 @@ static void *loop(void *user)
     return NULL;
 }
 
-/* Without a loop and a listener. */
-static struct echo *make(void)
+/* Without a loop and a listener. `stranger_ns`: as in hr_net_options. */
+static struct echo *make_wary(uint64_t stranger_ns)
 {
     struct echo *e = hr__calloc(1, sizeof *e);
     const struct hr_net_options options = {.peers_max = PEERS,
                                            .payload_max = PAYLOAD_MAX,
                                            .queue_max = QUEUE_MAX,
                                            .tick_ns = 10000000,
+                                           .stranger_ns = stranger_ns,
                                            .hooks = &hooks,
                                            .user = e};
 
@@ -134,6 +138,11 @@ static struct echo *make(void)
     pthread_cond_init(&e->changed, NULL);
     CHECK_OK(hr__net_open(&options, &e->net, NULL));
     return e;
+}
+
+static struct echo *make(void)
+{
+    return make_wary(0);
 }
 
 static void run(struct echo *e)
@@ -405,6 +414,86 @@ TEST(one_connection_too_many_is_told_so)
     more = dial(e); /* numbers are free again */
     check_echo(more, 1);
     close(more);
+    stop(e);
+}
+
+#define HOUR_NS ((uint64_t)3600 * 1000000000)
+
+TEST(idle_connections_give_way_and_known_ones_stay)
+{
+    struct echo *e = make_wary(HOUR_NS);
+    int known, idle[500], late;
+    struct hr_net_counts counts;
+    struct hr_frame frame;
+
+    e->knows = true;
+    CHECK_OK(hr__net_listen(e->net, "127.0.0.1:0", NULL));
+    run(e);
+    known = dial(e);
+    check_echo(known, 1);
+    for (int i = 0; i < 500; i++)
+        idle[i] = dial(e);
+    wait_for(e, &e->accepted, 501);
+    late = dial(e);
+    check_echo(late, 2); /* in the place of an idle one */
+    check_echo(known, 3);
+    hr__net_lock(e->net);
+    hr__net_counts(e->net, &counts);
+    hr__net_unlock(e->net);
+    CHECK_EQ_INT(counts.open, PEERS);
+    CHECK_EQ_INT(counts.strangers_closed, 502 - PEERS);
+    CHECK_EQ_INT(counts.turned_away, 0);
+    CHECK(pull_frame(idle[0], &frame)); /* the oldest one */
+    CHECK_EQ_INT(frame.u.error.code, HR_ERR_LIMIT);
+    CHECK_HAS(frame.u.error.text, "said no HELLO");
+    CHECK(!pull_frame(idle[0], &frame));
+    for (int i = 0; i < 500; i++)
+        close(idle[i]);
+    close(known);
+    close(late);
+    stop(e);
+}
+
+TEST(a_connection_that_says_nothing_is_closed_and_told_why)
+{
+    struct echo *e = make_wary(50000000);
+    struct hr_frame frame;
+    int fd;
+
+    CHECK_OK(hr__net_listen(e->net, "127.0.0.1:0", NULL));
+    run(e);
+    fd = dial(e);
+    CHECK(pull_frame(fd, &frame));
+    CHECK_EQ_INT(frame.u.error.code, HR_ERR_TIMEOUT);
+    CHECK(!pull_frame(fd, &frame));
+    close(fd);
+    wait_for(e, &e->lost, 1);
+    CHECK_EQ_INT(e->why.code, HR_ERR_TIMEOUT);
+    stop(e);
+}
+
+TEST(who_is_turned_away_while_sending_is_told_why)
+{
+    static char junk[100000];
+    struct echo *e = start();
+    struct hr_frame frame;
+    int fds[PEERS], more;
+
+    for (int i = 0; i < PEERS; i++)
+        fds[i] = dial(e);
+    wait_for(e, &e->accepted, PEERS);
+    for (int i = 0; i < 100; i++) { /* more than linger at a time */
+        more = dial(e);
+        push(more, junk, sizeof junk);
+        if (i < 10) {
+            CHECK(pull_frame(more, &frame));
+            CHECK_EQ_INT(frame.u.error.code, HR_ERR_LIMIT);
+        }
+        close(more);
+    }
+    check_echo(fds[0], 1);
+    for (int i = 0; i < PEERS; i++)
+        close(fds[i]);
     stop(e);
 }
 

@@ -155,9 +155,17 @@ static void welcome(struct hr_client *client, const struct hr_frame *frame, uint
     acknowledge(client, actions);
 }
 
+/* Another client that is alive, a full dispatcher, a connection that came too early or
+ * said nothing for too long. */
+bool hr__client_is_passing(enum hr_err code)
+{
+    return code == HR_ERR_STATE || code == HR_ERR_LIMIT || code == HR_ERR_MEMORY ||
+           code == HR_ERR_TIMEOUT;
+}
+
 static void refused(struct hr_client *client, const struct hr_frame *frame)
 {
-    if (frame->u.error.code == HR_ERR_STATE) {
+    if (hr__client_is_passing(frame->u.error.code)) {
         client->state = HR_CLIENT_REFUSED;
         return;
     }

@@ -17,8 +17,8 @@
 enum hr_client_state {
     HR_CLIENT_APART,    /* no dispatcher, or it has not answered */
     HR_CLIENT_JOINED,   /* has a generation */
-    HR_CLIENT_REFUSED,  /* the rank is held by another that is alive; tries again */
-    HR_CLIENT_REPLACED, /* for good: see `error` */
+    HR_CLIENT_REFUSED,  /* for now (hr__client_is_passing); tries again */
+    HR_CLIENT_REPLACED, /* permanently: see `error` */
 };
 
 struct hr_client_options {
@@ -44,6 +44,9 @@ HR_CHECK enum hr_err
 hr__client_init(struct hr_client *client, struct hr_cursor *cursor,
                 const struct hr_client_options *options, struct hr_error *reterr);
 void hr__client_finish(struct hr_client *client);
+
+/* Whether a refusal with this code is for now only: the same client may try again. */
+bool hr__client_is_passing(enum hr_err code);
 
 /* Events. A connection was made to the dispatcher, or to a worker (at most workers_max);
  * lost; brought a message. */

@@ -142,6 +142,24 @@ TEST(progress_is_told_by_steps_and_beats_and_durable_cursors_at_once)
     stop();
 }
 
+TEST(a_full_dispatcher_or_a_late_hello_is_no_reason_to_stop)
+{
+    static const enum hr_err passing[] = {HR_ERR_LIMIT, HR_ERR_MEMORY, HR_ERR_TIMEOUT};
+
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++) {
+        start(100);
+        hr__client_connected(&client, DISPATCHER, 0, 0, fresh());
+        refuse(passing[i]);
+        CHECK_EQ_INT(client.state, HR_CLIENT_REFUSED);
+        hr__client_lost(&client, DISPATCHER);
+        hr__client_connected(&client, DISPATCHER, 0, 0, fresh());
+        CHECK(sent(DISPATCHER, HR_FRAME_HELLO, 0) != NULL);
+        welcome(2, 5);
+        CHECK_EQ_INT(client.state, HR_CLIENT_JOINED);
+        stop();
+    }
+}
+
 TEST(a_refused_client_tries_again_and_a_replaced_one_stops)
 {
     start(100);

@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import resource
 import socket
 import sys
 import time
@@ -33,14 +34,15 @@ def begin(*words):
 class Service:
     """A dispatcher and workers."""
 
-    def __init__(self, workers=2, threads=1):
+    def __init__(self, workers=2, threads=1, options=()):
+        self.options = options
         self.address = f"127.0.0.1:{free_port()}"
         self.threads = threads
         self.dispatcher = self.begin_dispatcher()
         self.workers = [self.begin_worker() for _ in range(workers)]
 
     def begin_dispatcher(self):
-        return begin("dispatcher", "--listen", self.address)
+        return begin("dispatcher", "--listen", self.address, *self.options)
 
     def begin_worker(self):
         return begin("worker", "--dispatcher", self.address, "--threads", self.threads)
@@ -189,6 +191,78 @@ def a_second_run_of_the_same_name_is_refused_while_the_first_is_alive():
 def a_dispatcher_that_is_not_there_is_named():
     done = run("run", graph("numbers.yaml", numbers), "-q", "--service", f"127.0.0.1:{free_port()}", code=1)
     assert "cannot connect to 127.0.0.1:" in done.stderr and "refused" in done.stderr, done.stderr
+
+
+def wait_until(condition):
+    until = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < until, "this takes too long"
+        time.sleep(0.02)
+
+
+def lines_until(process, part):
+    """Reads its stderr until a line has `part`."""
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if part in line:
+            return seen
+    raise AssertionError(f"no '{part}' in {''.join(seen)}")
+
+
+@test
+def a_full_dispatcher_makes_a_run_wait_and_say_so():
+    text = graph("numbers.yaml", numbers)
+    wanted = digest(text)
+    for limit, message in ((["--jobs", 1], "already has 1 jobs"), (["--peers", 2], "there are 2 connections already")):
+        with Service(1, options=limit) as service:
+            got = temp / f"holder{limit[0]}.txt"
+            holder = start("run", text, "--epochs", 0, "-q", "--service", service.address, "--batch-digests", got)
+            wait_until(lambda: got.exists() and got.stat().st_size > 0)
+            waiter = start("run", text, "--digest", "--service", service.address)
+            lines_until(waiter, message)
+            time.sleep(11)  # longer than a client waits for a dispatcher that does not answer
+            assert waiter.poll() is None
+            holder.terminate()
+            holder.communicate()
+            out, err = waiter.communicate(timeout=LONG)
+            assert waiter.returncode == 0 and out.strip().splitlines()[-1].endswith(wanted.split()[-1]), (out, err)
+
+
+@test
+def hundreds_of_idle_connections_disturb_nobody():
+    text = texts()
+    wanted = digest(text, "--epochs", 3)
+    with Service(2, options=["--peers", 64]) as service:
+        host, port = service.address.split(":")
+        idle = [socket.create_connection((host, int(port)), timeout=LONG) for _ in range(700)]
+        assert digest(text, "--epochs", 3, "--service", service.address) == wanted
+        status = open(f"/proc/{service.dispatcher.pid}/status").read()
+        peak = int(status.split("VmHWM:")[1].split()[0])
+        assert peak < 100_000, f"{peak} kB"
+        assert len(os.listdir(f"/proc/{service.dispatcher.pid}/fd")) < 64 + 64 + 30
+        for connection in idle:
+            connection.close()
+
+
+@test
+def a_connection_that_says_nothing_is_closed():
+    with Service(1, options=["--hello-timeout", 1]) as service:
+        host, port = service.address.split(":")
+        with socket.create_connection((host, int(port)), timeout=LONG) as silent:
+            got = b""
+            while some := silent.recv(4096):
+                got += some
+            assert b"said no HELLO in time" in got, got
+
+
+@test
+def more_connections_than_files_are_refused():
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] > 65536:
+        limit = (4096, 4096)
+        done = run("dispatcher", "--peers", 65536, "--listen", "127.0.0.1:0", code=2,
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit))
+        one_line(done, "--peers 65536 needs", "4096")
 
 
 slow = """pipeline:
