@@ -196,28 +196,6 @@ static void take_data(struct hr_remote *r, uint32_t peer, const struct hr_frame 
     pthread_cond_signal(&r->ready);
 }
 
-static void
-on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buffer *data)
-{
-    struct hr_remote *r = user;
-
-    if (frame->type == HR_FRAME_DATA) {
-        take_data(r, peer, frame, data);
-        perform(r);
-        return;
-    }
-    if (frame->type == HR_FRAME_WORKERS && peer == r->dispatcher)
-        take_list(r, hr_buffer_data(data), hr_buffer_bytes(data));
-    if (frame->type == HR_FRAME_ERROR)
-        take_error(r, peer, frame);
-    hr__client_frame(&r->client, peer, frame, hr__now_ns(), &r->actions);
-    perform(r);
-    r->joined = r->joined || r->client.state == HR_CLIENT_JOINED;
-    if (r->client.state == HR_CLIENT_REPLACED)
-        fail(r, &r->client.error);
-    hr_buffer_unref(data);
-}
-
 /* ---- connecting ---- */
 
 static uint32_t
@@ -249,6 +227,30 @@ static void dial_workers(struct hr_remote *r, uint64_t now)
             *worker = (struct worker){0};
         }
     }
+}
+
+static void
+on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buffer *data)
+{
+    struct hr_remote *r = user;
+
+    if (frame->type == HR_FRAME_DATA) {
+        take_data(r, peer, frame, data);
+        perform(r);
+        return;
+    }
+    if (frame->type == HR_FRAME_WORKERS && peer == r->dispatcher)
+        take_list(r, hr_buffer_data(data), hr_buffer_bytes(data));
+    if (frame->type == HR_FRAME_ERROR)
+        take_error(r, peer, frame);
+    hr__client_frame(&r->client, peer, frame, hr__now_ns(), &r->actions);
+    perform(r);
+    r->joined = r->joined || r->client.state == HR_CLIENT_JOINED;
+    if (r->joined)
+        dial_workers(r, hr__now_ns());
+    if (r->client.state == HR_CLIENT_REPLACED)
+        fail(r, &r->client.error);
+    hr_buffer_unref(data);
 }
 
 static void check_join(struct hr_remote *r, uint64_t now)

@@ -4,6 +4,7 @@
 #include "net/address.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,4 +65,19 @@ void hr__address_print(const struct sockaddr_storage *address, socklen_t bytes, 
                     sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) != 0)
         return;
     snprintf(to, room, address->ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+bool hr__address_is_same_host(const struct sockaddr_storage *own,
+                              const struct sockaddr_storage *peer)
+{
+    const struct sockaddr_in *own4 = (const void *)own, *peer4 = (const void *)peer;
+    const struct sockaddr_in6 *own6 = (const void *)own, *peer6 = (const void *)peer;
+
+    if (own->ss_family != peer->ss_family)
+        return false;
+    if (own->ss_family == AF_INET)
+        return own4->sin_addr.s_addr == peer4->sin_addr.s_addr ||
+               ntohl(own4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return own->ss_family == AF_INET6 &&
+           memcmp(&own6->sin6_addr, &peer6->sin6_addr, sizeof own6->sin6_addr) == 0;
 }

@@ -4,6 +4,7 @@
 #ifndef HR_NET_ADDRESS_H
 #define HR_NET_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 
@@ -18,5 +19,9 @@ hr__address_parse(const char *text, struct sockaddr_storage *ret_address,
 /* Writes "host:port" with a numeric host. */
 void hr__address_print(const struct sockaddr_storage *address, socklen_t bytes, char *to,
                        size_t room);
+
+/* Whether the addresses of the two ends of a connection are of one host. */
+bool hr__address_is_same_host(const struct sockaddr_storage *own,
+                              const struct sockaddr_storage *peer);
 
 #endif

@@ -61,7 +61,25 @@ void hr__net_stop(struct hr_net *net)
 
 static void on_conn(evutil_socket_t fd, short what, void *user);
 
-/* Settings that only help: failure is harmless. */
+/* Whether both ends are on this machine. */
+static bool is_local(int fd)
+{
+    struct sockaddr_storage own = {0}, peer = {0};
+    socklen_t own_bytes = sizeof own, peer_bytes = sizeof peer;
+
+    return getsockname(fd, (struct sockaddr *)&own, &own_bytes) == 0 &&
+           getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) == 0 &&
+           hr__address_is_same_host(&own, &peer);
+}
+
+/* Settings that only help: failure is harmless. Congestion controls that pace (BBR) take
+ * a third of the throughput of a connection without a network. */
+static void tune_open(int fd)
+{
+    if (is_local(fd))
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", strlen("cubic"));
+}
+
 static void tune(int fd)
 {
     const int one = 1, silent_s = SILENT_S, silent_ms = SILENT_S * 1000,
@@ -97,6 +115,8 @@ static struct hr_conn *new_conn(struct hr_net *net, int fd, enum hr_conn_state s
         return NULL;
     }
     tune(fd);
+    if (state == HR_CONN_OPEN)
+        tune_open(fd);
     return conn;
 }
 
@@ -175,6 +195,7 @@ static void finish_connect(struct hr_conn *conn)
         return;
     }
     conn->state = HR_CONN_OPEN;
+    tune_open(conn->fd);
     if (net->options.hooks->connected != NULL)
         net->options.hooks->connected(net->options.user, conn->peer);
 }

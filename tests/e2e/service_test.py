@@ -134,8 +134,10 @@ def a_worker_without_the_data_says_so():
     with Service(1) as service:
         process = start("run", text, "-q", "--epochs", 1000000, "--service", service.address)
         time.sleep(1)
-        path.write_text("a\nb\nc\nd\n")  # workers that start now see other data
-        service.kill_worker(0)
+        service.workers[0].kill()
+        service.workers[0].communicate()
+        path.write_text("a\nb\nc\nd\n")  # the next worker sees other data
+        service.workers[0] = service.begin_worker()
         _, err = process.communicate(timeout=LONG)
         assert process.returncode == 1 and "cannot run the graph" in err and "fingerprint" in err, err
 

@@ -1,0 +1,489 @@
+/*
+ * service.c - make bench B=service: batches from a worker of the service on this machine,
+ * worker and client on a core each, vs. a bare TCP stream of the same bytes.
+ *
+ * Batches are 256 images of 224x224x3 levels (38.5 MB) or single records of 1000 bytes,
+ * from .npy files in the page cache. The client reads every byte in place, and so does
+ * the reader of the bare stream. A worker also makes what it sends: "bare, made" copies
+ * each batch from the file before it sends it, and "the worker's graph alone" is a run
+ * without a service on the worker's core. One-hot rows cost little more than a memset to
+ * make. All figures are per 1000 bytes: 1000 / ns is
+ * GB/s; for records, ns are per record.
+ */
+#include "measure.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define IMAGE_BYTES ((size_t)224 * 224 * 3)
+#define BATCH 256
+#define BATCHES 8 /* in the file; runs have several epochs */
+#define RECORD_BYTES 1000
+#define RECORDS 100000
+#define RING 4 /* buffers of the bare stream */
+#define FIRSTS 9
+
+static const char *const unit = "ns/kB";
+
+/* What a group measures. */
+struct what {
+    const char *group, *file, *shape, *graph;
+    size_t item_bytes, items; /* of the file */
+    size_t batch;             /* items of a batch */
+    size_t message;           /* bytes that the bare stream sends at once */
+    size_t warm, count;       /* batches that are not timed; that are */
+};
+
+static const struct what images = {.group = "batches of 256x224x224x3 u8",
+                                   .file = "service-images.npy",
+                                   .shape = "224, 224, 3",
+                                   .graph = "  - batch.stack: {size: 256}\n",
+                                   .item_bytes = IMAGE_BYTES,
+                                   .items = (size_t)BATCH * BATCHES,
+                                   .batch = BATCH,
+                                   .message = IMAGE_BYTES * BATCH,
+                                   .warm = 16,
+                                   .count = 48};
+/* What it costs to make them is a memset. */
+static const struct what zeros = {.group = "batches of 64 one-hot rows of 602 kB",
+                                  .item_bytes = IMAGE_BYTES * 4,
+                                  .items = BATCH,
+                                  .batch = 64,
+                                  .message = IMAGE_BYTES * BATCH,
+                                  .warm = 16,
+                                  .count = 48};
+static const struct what records = {.group = "records of 1000 bytes, one by one",
+                                    .file = "service-records.npy",
+                                    .shape = "1000",
+                                    .graph = "",
+                                    .item_bytes = RECORD_BYTES,
+                                    .items = RECORDS,
+                                    .batch = 1,
+                                    .message = (size_t)256 << 10,
+                                    .warm = RECORDS / 2,
+                                    .count = RECORDS * 2};
+
+/* ---- data ---- */
+
+static void write_file(const struct what *what, const char *path)
+{
+    size_t bytes = what->item_bytes * what->items, file_bytes;
+    char head[128], text[100];
+    uint64_t number = 1, *block;
+    struct stat stat_;
+    FILE *file;
+
+    file_bytes = sizeof head + bytes;
+    if (stat(path, &stat_) == 0 && (size_t)stat_.st_size == file_bytes)
+        return;
+    snprintf(text, sizeof text,
+             "{'descr': '|u1', 'fortran_order': False, 'shape': (%zu, %s), }",
+             what->items, what->shape);
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(head + 10, text, strlen(text));
+    head[sizeof head - 1] = '\n';
+    block = malloc(1 << 20);
+    file = fopen(path, "w");
+    if (block == NULL || file == NULL || fwrite(head, 1, sizeof head, file) == 0)
+        bench_die("cannot write %s", path);
+    for (size_t done = 0; done < bytes;) {
+        size_t part = bytes - done < 1 << 20 ? bytes - done : 1 << 20;
+
+        for (size_t i = 0; i < (1 << 20) / 8; i++)
+            block[i] = number = number * 6364136223846793005u + 1442695040888963407u;
+        if (fwrite(block, 1, part, file) != part)
+            bench_die("cannot write %s", path);
+        done += part;
+    }
+    if (fclose(file) != 0)
+        bench_die("cannot write %s", path);
+    free(block);
+}
+
+static void data_path(const struct what *what, char *path, size_t room)
+{
+    bench_path(path, room, what->file);
+    write_file(what, path);
+}
+
+/* ---- processes ---- */
+
+static void pin(int which)
+{
+    cpu_set_t all, one;
+    int at = 0;
+
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        bench_die("cannot choose CPUs");
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &all) && at++ == which)
+            CPU_SET(i, &one);
+    if (CPU_COUNT(&one) == 0 || sched_setaffinity(0, sizeof one, &one) != 0)
+        bench_die("this benchmark needs two CPUs");
+}
+
+struct process {
+    pid_t pid;
+    char address[64];
+};
+
+/* Starts a process of the service on a CPU and reads where it listens. */
+static struct process
+start(int cpu, const char *command, const char *option, const char *address)
+{
+    struct process p = {0};
+    char line[256], program[4096];
+    int ends[2];
+    FILE *out;
+
+    bench_path(program, sizeof program, "../headrace");
+    if (pipe(ends) != 0 || (p.pid = fork()) < 0)
+        bench_die("cannot start a process");
+    if (p.pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pin(cpu);
+        dup2(ends[1], 1);
+        close(ends[0]);
+        close(ends[1]);
+        execl(program, program, command, option, address, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    out = fdopen(ends[0], "r");
+    if (out == NULL || fgets(line, sizeof line, out) == NULL ||
+        strrchr(line, ' ') == NULL)
+        bench_die("headrace %s does not start; build it first", command);
+    snprintf(p.address, sizeof p.address, "%.*s",
+             (int)strcspn(strrchr(line, ' ') + 1, "\n"), strrchr(line, ' ') + 1);
+    fclose(out);
+    return p;
+}
+
+static void stop(const struct process *p)
+{
+    kill(p->pid, SIGKILL);
+    waitpid(p->pid, NULL, 0);
+}
+
+static double process_cpu(pid_t pid)
+{
+    struct timespec t = {0};
+    clockid_t clock;
+
+    if (clock_getcpuclockid(pid, &clock) == 0)
+        (void)clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- reading ---- */
+
+static uint64_t sink;
+
+/* Reads all of it, at the speed of memory. */
+static void read_all(const void *data, size_t bytes)
+{
+    const uint64_t *words = data;
+    uint64_t sums[8] = {0};
+
+    for (size_t i = 0; i + 8 <= bytes / 8; i += 8)
+        for (int k = 0; k < 8; k++)
+            sums[k] ^= words[i + (size_t)k];
+    for (int k = 0; k < 8; k++)
+        sink ^= sums[k];
+}
+
+static void add(struct bench *bench, const char *row, const struct what *what,
+                double wall, double cpu)
+{
+    double kilobytes =
+        (double)what->count * (double)(what->batch * what->item_bytes) / 1000;
+
+    bench_add(bench, row, wall * 1e9 / kilobytes, cpu < 0 ? cpu : cpu * 1e9 / kilobytes);
+}
+
+/* ---- the bare stream ---- */
+
+static void local(int fd)
+{
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+}
+
+static void send_all(int fd, const char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t done = send(fd, data, bytes, MSG_NOSIGNAL);
+
+        if (done <= 0)
+            _exit(0);
+        data += done;
+        bytes -= (size_t)done;
+    }
+}
+
+static void send_stream(const struct what *what, const char *path, int port, bool make)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    size_t bytes = what->item_bytes * what->items, message = what->message;
+    int fd = socket(AF_INET, SOCK_STREAM, 0), file = open(path, O_RDONLY);
+    char *ring[RING];
+
+    local(fd);
+    for (int i = 0; i < RING; i++) {
+        ring[i] = malloc(message);
+        if (ring[i] == NULL || pread(file, ring[i], message, 128) != (ssize_t)message)
+            _exit(1);
+    }
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
+        _exit(1);
+    for (size_t at = 0, turn = 0;; at += message, turn++) {
+        char *from = ring[turn % RING];
+
+        at = at + message > bytes ? 0 : at;
+        if (make && pread(file, from, message, (off_t)(128 + at)) != (ssize_t)message)
+            _exit(1);
+        send_all(fd, from, message);
+    }
+}
+
+static void receive(int fd, char *to, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t got = recv(fd, to, bytes < 1 << 20 ? bytes : 1 << 20, 0);
+
+        if (got <= 0)
+            bench_die("the bare stream ended");
+        to += got;
+        bytes -= (size_t)got;
+    }
+}
+
+static void bare(struct bench *bench, const char *row, const struct what *what, bool make)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int listener = socket(AF_INET, SOCK_STREAM, 0), fd;
+    socklen_t room = sizeof at;
+    size_t batch = what->batch * what->item_bytes, message = what->message;
+    size_t warm = what->warm * batch / message, count = what->count * batch / message;
+    double wall = 0, cpu = 0;
+    char path[4096], *ring[RING];
+    pid_t sender;
+
+    data_path(make ? what : &images, path, sizeof path);
+    if (bind(listener, (struct sockaddr *)&at, sizeof at) != 0 ||
+        listen(listener, 1) != 0 ||
+        getsockname(listener, (struct sockaddr *)&at, &room) != 0)
+        bench_die("cannot listen");
+    sender = fork();
+    if (sender == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pin(0);
+        send_stream(what, path, ntohs(at.sin_port), make);
+        _exit(0);
+    }
+    for (int i = 0; i < RING; i++) {
+        ring[i] = malloc(message);
+        if (ring[i] == NULL)
+            bench_die("out of memory");
+        memset(ring[i], 1, message);
+    }
+    fd = accept(listener, NULL, NULL);
+    local(fd);
+    for (size_t i = 0; i < warm + count; i++) {
+        if (i == warm) {
+            wall = bench_now();
+            cpu = bench_cpu_seconds() + process_cpu(sender);
+        }
+        receive(fd, ring[i % RING], message);
+        read_all(ring[i % RING], message);
+    }
+    add(bench, row, what, bench_now() - wall,
+        bench_cpu_seconds() + process_cpu(sender) - cpu);
+    stop(&(struct process){.pid = sender});
+    for (int i = 0; i < RING; i++)
+        free(ring[i]);
+    close(fd);
+    close(listener);
+}
+
+/* ---- the service ---- */
+
+static struct hr_graph *parse(const struct what *what)
+{
+    struct hr_error error = {0};
+    struct hr_graph *graph = NULL;
+    char text[5000], path[4096];
+
+    if (what->file == NULL)
+        snprintf(text, sizeof text,
+                 "headrace: 1\npipeline:\n  - source.range: {n: 4096, field: label}\n"
+                 "  - tensor.one_hot: {classes: %zu}\n  - batch.stack: {size: %zu}\n",
+                 what->item_bytes / 4, what->batch);
+    else {
+        data_path(what, path, sizeof path);
+        snprintf(text, sizeof text,
+                 "headrace: 1\npipeline:\n  - source.npy: {path: %s}\n%s", path,
+                 what->graph);
+    }
+    bench_must(hr_graph_parse(text, strlen(text), "bench", NULL, 0, &graph, &error),
+               &error);
+    bench_must(hr_graph_freeze(graph, &error), &error);
+    return graph;
+}
+
+static void next(struct hr_iter *iter)
+{
+    struct hr_error error = {0};
+    struct hr_field_view view;
+    struct hr_batch *batch;
+
+    bench_must(hr_iter_next(iter, &batch, &error), &error);
+    bench_must(hr_batch_field(batch, 0, &view), &error);
+    read_all(view.data, view.bytes);
+    hr_batch_unref(batch);
+}
+
+static struct hr_iter *open_run(struct hr_graph *graph, const char *service)
+{
+    struct hr_iter_options options;
+    struct hr_error error = {0};
+    struct hr_iter *iter;
+
+    hr_iter_options_init(&options);
+    options.epochs = 0;
+    options.threads = 1;
+    options.service = service;
+    bench_must(hr_iter_open(graph, &options, &iter, &error), &error);
+    return iter;
+}
+
+/* `worker` 0: a run without the service, on this core. */
+static void run(struct bench *bench, const char *row, const struct what *what,
+                const char *service, pid_t worker)
+{
+    struct hr_graph *graph = parse(what);
+    struct hr_iter *iter = open_run(graph, service);
+    double wall = 0, cpu = 0;
+
+    for (size_t i = 0; i < what->warm + what->count; i++) {
+        if (i == what->warm) {
+            wall = bench_now();
+            cpu = bench_cpu_seconds() + (worker > 0 ? process_cpu(worker) : 0);
+        }
+        next(iter);
+    }
+    add(bench, row, what, bench_now() - wall,
+        bench_cpu_seconds() + (worker > 0 ? process_cpu(worker) : 0) - cpu);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+}
+
+/* The median time from opening a run to its first record, in ms. */
+static double first_record(const char *service, double spread[2])
+{
+    struct hr_graph *graph = parse(&records);
+    double took[FIRSTS];
+
+    for (int i = 0; i < FIRSTS; i++) {
+        double began = bench_now();
+        struct hr_iter *iter = open_run(graph, service);
+
+        next(iter);
+        took[i] = (bench_now() - began) * 1e3;
+        hr_iter_close(iter);
+    }
+    hr_graph_unref(graph);
+    return bench_middle(took, FIRSTS, spread);
+}
+
+/* tf.data service on the same cores, where $TF_PYTHON has TensorFlow. */
+static void tf_data(struct bench *bench)
+{
+    const char *python = getenv("TF_PYTHON");
+    char line[256], script[4096];
+    const char *args[] = {python, script, NULL};
+
+    snprintf(script, sizeof script, "%s/bench/python/tf_service.py", BENCH_SOURCE_ROOT);
+    if (python == NULL) {
+        bench_fact(bench, "tf.data service",
+                   "not run ($TF_PYTHON has TensorFlow); an earlier figure on another "
+                   "machine: 0.39 GB/s, 5,253 records/s");
+        return;
+    }
+    bench_child(line, sizeof line, args);
+    bench_fact(bench, "tf.data service", "%s", line);
+}
+
+static void measure(struct bench *bench, const struct what *what,
+                    const struct process *worker, const char *service)
+{
+    bench_group(bench, what->group);
+    bare(bench, "bare TCP stream", what, false);
+    if (what->file != NULL)
+        bare(bench, "bare, made", what, true);
+    run(bench, "service", what, service, worker->pid);
+    run(bench, "the worker's graph alone", what, NULL, 0);
+}
+
+static void claims(struct bench *bench)
+{
+    bench->group = images.group;
+    bench_claim_ratio(bench, "bare stream / service, batches", "bare TCP stream",
+                      "service", false, true, 0.9);
+    bench_claim_ratio(bench, "bare stream that makes / service, batches", "bare, made",
+                      "service", false, true, 0.9);
+    bench->group = zeros.group;
+    bench_claim_ratio(bench, "bare stream / service, one-hot rows", "bare TCP stream",
+                      "service", false, true, 0.9);
+    bench->group = records.group;
+    bench_claim_ratio(bench, "bare stream / service, records", "bare TCP stream",
+                      "service", false, true, 0.9);
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench bench;
+    struct process dispatcher, worker;
+    double spread[2];
+
+    bench_init(&bench, argc, argv, "service",
+               "the service on one machine: worker and client on a core each, every byte "
+               "read by the client",
+               unit);
+    bench.cpu_heading = "CPU ns";
+    dispatcher = start(0, "dispatcher", "--listen", "127.0.0.1:0");
+    worker = start(0, "worker", "--dispatcher", dispatcher.address);
+    pin(1);
+    for (int i = 0; i < bench.rounds; i++) {
+        measure(&bench, &images, &worker, dispatcher.address);
+        measure(&bench, &zeros, &worker, dispatcher.address);
+        measure(&bench, &records, &worker, dispatcher.address);
+    }
+    claims(&bench);
+    bench_claim_value(&bench, "ms from opening a run to its first record",
+                      first_record(dispatcher.address, spread), false, 10);
+    bench_fact(&bench, "first record", "%.1f to %.1f ms", spread[0], spread[1]);
+    tf_data(&bench);
+    bench_print(&bench);
+    stop(&worker);
+    stop(&dispatcher);
+    return 0;
+}
