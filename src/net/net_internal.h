@@ -14,8 +14,9 @@
 #define HR_NET_SCRATCH 65536u         /* bytes that are read at once */
 #define HR_NET_READ_MAX (1u << 20)    /* from one connection before others get a turn */
 #define HR_NET_LINGER_NS 1000000000ul /* for the rest, and for the peer to read it */
-#define HR_NET_AWAY_MAX 64u /* connections without a place that are told so, at a time   \
-                             */
+#define HR_NET_AWAY_MAX                                                                  \
+    64u /* connections without a place that are told so, at a time                       \
+         */
 
 /* A message that waits: its head, and its body. */
 struct hr_net_out {
