@@ -117,13 +117,17 @@ enum hr_err
 hr_code_room(struct hr_code_call *call, size_t at, enum hr_dtype dtype, int ndim,
              const int64_t *dims, void **ret_memory, struct hr_error *reterr)
 {
+    const struct hr_field *field;
     size_t bytes;
 
     if (call == NULL || ret_memory == NULL || (ndim > 0 && dims == NULL))
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "call, dims and ret_memory must not be NULL");
     HR_TRY(check_output(call, at, reterr));
-    HR_TRY(hr__code_fits(call->output_fields[at], dtype, ndim, dims, &bytes, reterr));
+    field = call->output_fields[at];
+    bytes = hr_dtype_size(dtype);
+    if (!hr__code_fits_number(field, dtype, ndim))
+        HR_TRY(hr__code_fits(field, dtype, ndim, dims, &bytes, reterr));
     HR_TRY(call->class->room(call, at, dtype, ndim, dims, bytes, ret_memory, reterr));
     call->made |= (uint64_t)1 << at;
     return HR_OK;

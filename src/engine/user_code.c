@@ -19,6 +19,9 @@ struct thread_call {
     struct hr_pass *pass;
     const struct hr_step *step;
     struct hr_op_ctx *ctx;
+    struct hr_value *slots; /* row 0's; the next row's are `row_slots` further */
+    struct hr_record_id *ids;
+    size_t row_slots, row_ids;
     uint32_t at, row;             /* among the chunk's live rows; of the pass */
     struct hr_children *children; /* EXPAND */
     uint64_t children_room;
@@ -162,6 +165,10 @@ static void begin_call(struct thread_call *c, struct hr_pass *pass,
     c->pass = pass;
     c->step = step;
     c->ctx = &pass->runner->ctxs[pass->stage->number][at];
+    c->slots = hr__pass_slots(pass, 0);
+    c->row_slots = pass->stage->program.slot_count + 1;
+    c->ids = hr__pass_ids(pass, 0) + step->path;
+    c->row_ids = pass->stage->program.id_count;
     c->call.class = &thread_class;
     c->call.kind = step->op->kind;
     c->call.node = pass->runner->engine->graph->nodes[step->node].name;
@@ -193,15 +200,28 @@ static void settle(struct thread_call *c, enum hr_err code)
     hr__pass_fail(pass, c->row, c->step->node, text, false);
 }
 
-static void call_row(struct thread_call *c, size_t at)
+/* As hr__pass_bind, from what does not change between rows. */
+static void bind_row(struct thread_call *c)
+{
+    const uint16_t *fields = c->step->fields;
+    struct hr_value *slots = c->slots + c->row * c->row_slots;
+    struct hr_op_ctx *ctx = c->ctx;
+    size_t count = c->step->field_count;
+
+    ctx->id = c->call.id = c->ids + c->row * c->row_ids;
+    for (size_t i = 0; i < count; i++)
+        ctx->fields[i] = &slots[fields[i]];
+    assert(slots == hr__pass_slots(c->pass, c->row));
+}
+
+static void call_row(struct thread_call *c)
 {
     struct hr_pass *pass = c->pass;
     struct hr_runner *runner = pass->runner;
     struct hr_charge *charge;
     enum hr_err code;
 
-    hr__pass_bind(pass, at, c->row);
-    c->call.id = c->ctx->id;
+    bind_row(c);
     if (c->call.kind == HR_OP_EXPAND) {
         c->children = &pass->block->children[pass->at + c->row];
         c->children_room = 0;
@@ -231,7 +251,7 @@ static void call_row(struct thread_call *c, size_t at)
         hr__value_clear(&hr__pass_slots(pass, c->row)[c->step->clear[i]]);
 }
 
-static void call_rows(struct thread_call *c, size_t at)
+static void call_rows(struct thread_call *c)
 {
     struct hr_pass *pass = c->pass;
     struct hr_runner *runner = pass->runner;
@@ -242,7 +262,7 @@ static void call_rows(struct thread_call *c, size_t at)
     for (; c->at < pass->chunk->live_count && !hr__pass_stopped(pass); c->at++) {
         c->row = pass->chunk->live[c->at];
         hr__pass_time_begin(pass, c->row, c->step->node);
-        call_row(c, at);
+        call_row(c);
         hr__pass_time_end(pass);
         if (trace) {
             uint64_t now = hr__ticks();
@@ -283,7 +303,7 @@ void hr__code_segment(struct hr_pass *pass, const struct hr_segment *segment)
     queued = hr__ticks() - queued;
     pass->runner->queued_ticks += queued;
     pass->lost_ticks += queued;
-    call_rows(&call, segment->from);
+    call_rows(&call);
     if (code->leave != NULL)
         code->leave(code->user, token);
     if (step->variant == HR_PLAN_INLINE)

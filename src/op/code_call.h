@@ -70,6 +70,14 @@ HR_CHECK enum hr_err
 hr__code_fits_value(const struct hr_field *field, const struct hr_value *value,
                     struct hr_error *reterr);
 
+/* The common case of hr__code_fits: a number of the declared type. */
+static inline bool
+hr__code_fits_number(const struct hr_field *field, enum hr_dtype dtype, int ndim)
+{
+    return ndim == 0 && field->ndim == 0 && field->kind == HR_FIELD_TENSOR &&
+           dtype == field->dtype;
+}
+
 /* The record as user code sees it. */
 void hr__code_record(const struct hr_code_call *call, struct hr_code_record *ret_record);
 /* See hr_code_key. */
