@@ -71,8 +71,9 @@ static int load_numpy(struct ext_state *state)
 
 /* ---- inputs ---- */
 
-/* A contiguous copy of a tensor's bytes. */
-static PyObject *copy_bytes(const struct hr_field_view *view, Py_ssize_t *ret_bytes)
+/* A contiguous copy of a tensor's bytes: a bytearray, which arrays can be written
+ * through, or bytes. */
+static PyObject *copy_bytes(const struct hr_field_view *view, bool writable)
 {
     Py_ssize_t item = (Py_ssize_t)hr_dtype_size(view->dtype);
     Py_buffer from = {
@@ -89,11 +90,11 @@ static PyObject *copy_bytes(const struct hr_field_view *view, Py_ssize_t *ret_by
 
     for (int i = 0; i < view->ndim; i++)
         from.len *= view->dims[i];
-    *ret_bytes = from.len;
-    copy = PyBytes_FromStringAndSize(NULL, from.len);
+    copy = writable ? PyByteArray_FromStringAndSize(NULL, from.len)
+                    : PyBytes_FromStringAndSize(NULL, from.len);
     if (copy == NULL)
         return NULL;
-    to = PyBytes_AsString(copy);
+    to = writable ? PyByteArray_AsString(copy) : PyBytes_AsString(copy);
     if (from.len >= LONG_BYTES && PyBuffer_IsContiguous(&from, 'C')) {
         Py_BEGIN_ALLOW_THREADS;
         memcpy(to, from.buf, (size_t)from.len);
@@ -104,10 +105,10 @@ static PyObject *copy_bytes(const struct hr_field_view *view, Py_ssize_t *ret_by
     return copy;
 }
 
-static PyObject *array_object(struct ext_state *state, const struct hr_field_view *view)
+static PyObject *
+array_object(struct ext_state *state, const struct hr_field_view *view, bool writable)
 {
     PyObject *shape, *bytes, *array = NULL;
-    Py_ssize_t length;
 
     if (load_numpy(state) < 0)
         return NULL;
@@ -115,7 +116,7 @@ static PyObject *array_object(struct ext_state *state, const struct hr_field_vie
     for (int i = 0; shape != NULL && i < view->ndim; i++)
         if (PyTuple_SetItem(shape, i, PyLong_FromLongLong(view->dims[i])) < 0)
             Py_CLEAR(shape);
-    bytes = copy_bytes(view, &length);
+    bytes = copy_bytes(view, writable);
     if (shape != NULL && bytes != NULL)
         array = PyObject_CallFunctionObjArgs(state->ndarray, shape,
                                              state->dtypes[view->dtype], bytes, NULL);
@@ -159,7 +160,8 @@ PyObject *ext_strings(const struct hr_field_view *view)
                        view->text);
 }
 
-/* (values, splits of each level, shapes if items have more than one dimension) */
+/* (values, splits of each level, shapes if items have more than one dimension):
+ * read-only, since a tuple that is returned is passed on without looking into it. */
 static PyObject *ragged_object(struct ext_state *state, const struct hr_field_view *view)
 {
     int shaped = view->item_ndim > 1, count = 1 + view->levels + shaped;
@@ -175,7 +177,7 @@ static PyObject *ragged_object(struct ext_state *state, const struct hr_field_vi
             ext_ragged_splits(view, i - 1, &part);
         else
             ext_ragged_shapes(view, &part);
-        array = array_object(state, &part);
+        array = array_object(state, &part, false);
         if (array == NULL || PyTuple_SetItem(tuple, i, array) < 0)
             Py_CLEAR(tuple);
     }
@@ -195,7 +197,7 @@ PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, si
     if (view.offsets != NULL)
         return ragged_object(state, &view);
     return view.ndim == 0 ? ext_number(view.dtype, view.data)
-                          : array_object(state, &view);
+                          : array_object(state, &view, true);
 }
 
 /* ---- outputs ---- */
@@ -232,13 +234,37 @@ find_input(PyObject *value, const Py_buffer *buffer, const struct ext_inputs *in
     return -1;
 }
 
-/* True if `value` is an input and was passed on as the output. */
+/* Whether the copy that the function was given still has the values of the input. */
+static bool unchanged(struct hr_code_call *call, size_t input, const Py_buffer *buffer)
+{
+    struct hr_field_view view;
+    int64_t bytes;
+
+    if (hr_code_input(call, input, &view) != HR_OK || view.ndim != buffer->ndim)
+        return false;
+    bytes = (int64_t)hr_dtype_size(view.dtype);
+    for (int i = view.ndim - 1; i >= 0; i--) {
+        if (view.strides[i] != bytes && view.dims[i] > 1)
+            return false; /* not contiguous: copied out */
+        bytes *= view.dims[i];
+    }
+    return bytes == buffer->len && memcmp(view.data, buffer->buf, (size_t)bytes) == 0;
+}
+
+/* True if `value` is an input and was passed on as the output. An array, which the
+ * function may have written to, needs its buffer. */
 static bool pass(struct hr_code_call *call, size_t at, PyObject *value,
                  const Py_buffer *buffer, const struct ext_inputs *inputs)
 {
     Py_ssize_t input = find_input(value, buffer, inputs);
 
-    return input >= 0 && hr_code_pass(call, at, (size_t)input, NULL) == HR_OK;
+    if (input < 0)
+        return false;
+    if (buffer == NULL && PyObject_CheckBuffer(value) && !PyBytes_Check(value))
+        return false;
+    if (buffer != NULL && !buffer->readonly && !unchanged(call, (size_t)input, buffer))
+        return false;
+    return hr_code_pass(call, at, (size_t)input, NULL) == HR_OK;
 }
 
 static void copy_out(void *to, Py_buffer *from)

@@ -583,9 +583,11 @@ static PyMethodDef graph_methods[] = {
      "Give the graph Python code under a name.\n\n"
      "kind is \"source\" (function(index)), \"map\", \"filter\" or \"expand\"\n"
      "(function(*inputs)). Inputs are int, float or bool (0-d tensors), bytes, or\n"
-     "read-only numpy arrays that may be kept. Outputs may be int, float, bool, bytes,\n"
+     "numpy arrays that may be kept and written to. Outputs may be int, float, bool, "
+     "bytes,\n"
      "str, anything with the buffer protocol or DLPack, or what numpy.asarray takes;\n"
-     "a tuple when there are several. An input that is returned is passed on uncopied." },
+     "a tuple when there are several. An input that is returned as it was is passed on "
+     "uncopied."                                                                        },
     {"host",         graph_host,             METH_VARARGS,
      "host(start, kill)\n--\n\n"
      "How to start a worker process: start(fd) -> id and kill(id)."                     },

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from . import ops
     from .batch import Batch, Ragged
     from .build import Field
+    from .columns import from_columns
     from .contact_sheet import show
     from .data_loader import DataLoader as DataLoader
     from .dataset import from_dataset, from_generator, from_iterable
@@ -91,6 +92,7 @@ __version__ = _headrace.version()
 _NAMES = {
     "batch": "Batch Ragged",
     "build": "Field",
+    "columns": "from_columns",
     "contact_sheet": "show",
     "data_loader": "DataLoader",
     "dataset": "from_dataset from_generator from_iterable",
@@ -170,6 +172,7 @@ __all__ = [
     "concat",
     "csv",
     "files",
+    "from_columns",
     "from_dataset",
     "from_generator",
     "from_iterable",

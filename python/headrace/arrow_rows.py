@@ -1,4 +1,4 @@
-"""The rows of a Hugging Face dataset, in its Arrow memory."""
+"""The rows of a Hugging Face dataset or an Arrow table, in Arrow's memory."""
 
 from __future__ import annotations
 
@@ -50,6 +50,9 @@ def _is_dataset(dataset: Any) -> bool:
 
 def of(dataset: Any, items: Structure) -> object | None:
     """What `_headrace.arrow_rows` made of the fields of the items; None: they are made by calling it."""
+    table = getattr(dataset, "table", None)
+    if table is not None and hasattr(table, "__arrow_c_stream__"):
+        return _in_place(table, None)
     if not _is_dataset(dataset):
         return None
     try:
@@ -74,9 +77,13 @@ def _rows(datasets: Any, dataset: Any, items: Structure) -> object | None:
     rows = dataset._indices
     if rows is not None:
         rows = np.ascontiguousarray(rows.column(0).to_numpy(), dtype=np.int64)
+    return _in_place(table.select(list(names)), rows)
+
+
+def _in_place(table: Any, rows: Any) -> object | None:
     try:
         with translated():
-            return _headrace.arrow_rows(table.select(list(names)).__arrow_c_stream__(), rows)
+            return _headrace.arrow_rows(table.__arrow_c_stream__(), rows)
     except HeadraceError:  # a type that the engine does not read
         return None
 

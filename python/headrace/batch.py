@@ -352,8 +352,12 @@ class Device:
     """
 
     def __init__(self, device: Any, pin_memory: bool) -> None:
-        import torch
-
+        try:
+            import torch
+        except ImportError as error:
+            raise UnsupportedError(
+                f"loader(): device and pin_memory need PyTorch (pip install 'headrace[torch]'): {error}", param="device"
+            ) from None
         self._torch: Any = torch
         try:
             self._device = torch.device(device)
@@ -365,6 +369,11 @@ class Device:
         if self._cuda and not torch.cuda.is_available():
             raise UnsupportedError(
                 f"device='{device}': torch sees no CUDA device here; use device='cpu'", param="device"
+            )
+        if self._cuda and (self._device.index or 0) >= torch.cuda.device_count():
+            raise UnsupportedError(
+                f"device='{device}': torch sees {torch.cuda.device_count()} CUDA devices here, numbered from 0",
+                param="device",
             )
         self._stream = self._torch.cuda.Stream(self._device) if self._cuda else None
 

@@ -444,8 +444,8 @@ class _Codes:
             )
         known = any(name == one.name for one in self.for_workers)
         if code.variant == "processes" and not self.probing and not known:
-            data, spans = pickled(code, call, node.name or node.op, self.memory)
-            self.for_workers.append(PickledCode(name, code.kind, data, spans))
+            data, spans, main = pickled(code, call, node.name or node.op, self.memory)
+            self.for_workers.append(PickledCode(name, code.kind, data, spans, main))
         return name
 
     def _name(self, code: Code) -> str:

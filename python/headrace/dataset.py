@@ -155,14 +155,24 @@ def from_dataset(
         DtypeError: when the pipeline is used: an item has a type that batches cannot hold.
     """
     what = f"from_dataset({type(dataset).__name__})"
+    _refuse_columns(dataset, what)
     if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
         raise ArgumentError(f"{what}: the object needs __len__ and __getitem__; try hr.from_iterable", param="dataset")
     check_options("code.source", variant, version, seed_globals)
-    if hasattr(dataset, "iloc"):
-        raise ArgumentError(
-            f"{what}: pandas finds items by labels, not by numbers; give df.to_dict('records') or series.to_numpy()",
-            param="dataset",
-        )
+    return source_of(dataset, what, names, outputs, variant, version, seed_globals, name)
+
+
+def source_of(
+    dataset: Any,
+    what: str,
+    names: Sequence[str] | None,
+    outputs: Outputs,
+    variant: Variant,
+    version: str | None,
+    seed_globals: bool,
+    name: str | None,
+) -> Pipeline:
+    """`from_dataset` of what is known to be a data set; `what` is the call, for messages."""
     try:
         count = len(dataset)
     except Exception as error:
@@ -183,6 +193,26 @@ def from_dataset(
     if variant == "processes":
         pickled(code, code.fn, name or "code.source")
     return Pipeline(Node("code.source", {"count": count}, (), name, code))
+
+
+def _refuse_columns(dataset: Any, what: str) -> None:
+    """ArgumentError for objects that hold columns: what they call item 0 is no record."""
+    if hasattr(dataset, "iloc") and not hasattr(dataset, "columns"):
+        raise ArgumentError(
+            f"{what}: pandas finds items by labels, not by numbers; give series.to_numpy()", param="dataset"
+        )
+    tables = ("iloc", "to_arrow", "__arrow_c_stream__")
+    table = any(hasattr(dataset, one) for one in tables) and type(dataset).__module__.split(".")[0] != "datasets"
+    named = isinstance(dataset, Mapping) and len(dataset) > 0 and all(isinstance(key, str) for key in dataset)
+    named = named or getattr(getattr(dataset, "dtype", None), "names", None) is not None
+    arrays = type(dataset) is tuple and len(dataset) > 1 and all(getattr(a, "ndim", 0) > 0 for a in dataset)
+    rows = arrays and len({len(column) for column in dataset}) == 1
+    if table or named or rows:
+        raise ArgumentError(
+            f"{what}: this holds columns, and a data set has records: hr.from_columns reads its rows"
+            + ("; a list of arrays is a data set of arrays" if rows else ""),
+            param="dataset",
+        )
 
 
 def _settle_dataset(dataset: Any, names: tuple[str, ...] | None, what: str, code: Code) -> Code:
@@ -206,7 +236,8 @@ def _settle_dataset(dataset: Any, names: tuple[str, ...] | None, what: str, code
     declared = _declared(layout, first, code.outputs, what)
     if code.outputs is None and type(dataset) in (list, tuple):
         _widen(declared, layout, first, dataset)
-    return code._replace(fn=call, outputs=declared, probed=code.outputs is None, structure=layout.batches, settle=None)
+    probed = code.outputs is None and not getattr(dataset, "fixed", False)
+    return code._replace(fn=call, outputs=declared, probed=probed, structure=layout.batches, settle=None)
 
 
 def _settle_empty(names: tuple[str, ...] | None, code: Code) -> Code:

@@ -51,12 +51,12 @@ main({fd})
 def payload(codes: list[PickledCode]) -> bytes:
     """What a worker needs: how to import __main__, or None, and the functions."""
     main: dict[str, Any] | None = None
-    if any(b"__main__" in one.data for one in codes):
+    if any(one.main for one in codes):
         from multiprocessing import spawn
 
         data = spawn.get_preparation_data("headrace")
         main = {k: v for k, v in data.items() if k.startswith("init_main") or k == "sys_argv"}
-    return pickle.dumps((main, [tuple(one) for one in codes]), 5)
+    return pickle.dumps((main, [(one.name, one.kind, one.data, one.spans) for one in codes]), 5)
 
 
 def _command(fd: int) -> list[str]:

@@ -5,10 +5,14 @@ file that all workers map: the buffers of NumPy arrays (pickle's protocol 5), an
 data sets themselves. A list of Python objects would end up copied in every worker, because
 reference counting writes to the objects' pages; here it is stored as bytes, and an item is
 unpickled when it is accessed.
+
+Pickle sends functions and classes by name. Those that a worker process cannot find by name are
+sent by value if cloudpickle is installed: see `dumps`.
 """
 
 from __future__ import annotations
 
+import functools
 import io
 import mmap
 import os
@@ -32,12 +36,14 @@ Span = tuple[int, int]
 
 
 class PickledCode(NamedTuple):
-    """Pickled code of a graph. spans: its buffers in the graph's Memory."""
+    """Pickled code of a graph. spans: its buffers in the graph's Memory. main: whether a worker has to
+    import __main__ for it."""
 
     name: str
     kind: str
     data: bytes
     spans: list[Span]
+    main: bool
 
 
 class Memory:
@@ -149,22 +155,47 @@ class Holder:
 _METHODS = (types.BuiltinMethodType, types.MethodWrapperType)
 
 
-class _Pickler(pickle.Pickler):
+def _reduced(value: Any) -> Any:
     """Packs a list that is a data set, found through its __getitem__ or a call that holds it."""
+    holds = isinstance(value, Holder)
+    if not holds and (type(value) not in _METHODS or value.__name__ != "__getitem__"):
+        return NotImplemented
+    values = value.dataset if holds else value.__self__
+    form = packed(values) if type(values) in (list, tuple) else values
+    if form is values:
+        return NotImplemented
+    return value.with_dataset(form).__reduce_ex__(5) if holds else (getattr, (form, "__getitem__"))
 
+
+class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
-        holds = isinstance(value, Holder)
-        if not holds and (type(value) not in _METHODS or value.__name__ != "__getitem__"):
-            return NotImplemented
-        values = value.dataset if holds else value.__self__
-        form = packed(values) if type(values) in (list, tuple) else values
-        if form is values:
-            return NotImplemented
-        return value.with_dataset(form).__reduce_ex__(5) if holds else (getattr, (form, "__getitem__"))
+        return _reduced(value)
 
 
-def dumps(value: Any, memory: Memory) -> tuple[bytes, list[Span]]:
-    """The pickle of `value`, and the positions of its buffers in `memory`."""
+@functools.cache
+def _by_value() -> type[pickle.Pickler]:
+    """A pickler that stores by value what other processes cannot import; ImportError without cloudpickle."""
+    import cloudpickle
+
+    class ByValue(cloudpickle.Pickler):  # type: ignore[misc]
+        def reducer_override(self, value: Any) -> Any:
+            made = _reduced(value)
+            return super().reducer_override(value) if made is NotImplemented else made
+
+    return ByValue
+
+
+def dumps(value: Any, memory: Memory, by_value: bool = False) -> tuple[bytes, list[Span]]:
+    """The pickle of `value`, and the positions of its buffers in `memory`.
+
+    Args:
+        by_value: store functions and classes of __main__, local ones and lambdas themselves, in place
+            of their names. What modules define is still stored by name.
+
+    Raises:
+        ImportError: by_value needs cloudpickle, which is not installed.
+    """
+    kind = _by_value() if by_value else _Pickler
     file, spans = io.BytesIO(), list[Span]()
 
     def keep(buffer: pickle.PickleBuffer) -> bool:
@@ -174,5 +205,5 @@ def dumps(value: Any, memory: Memory) -> tuple[bytes, list[Span]]:
             return True
         return False
 
-    _Pickler(file, 5, buffer_callback=keep).dump(value)
+    kind(file, 5, buffer_callback=keep).dump(value)
     return file.getvalue(), spans

@@ -187,7 +187,7 @@ class Pipeline(Methods):
                 dict of all, and returns a value or a dict; records of a data set are items as
                 it gives them, and what is returned may have another structure. Scalars are
                 int, float or bool, text is str, other byte strings are bytes, anything else
-                read-only NumPy arrays, which it may keep. It may return the same types, torch
+                NumPy arrays, which it may keep and write to. It may return the same types, torch
                 tensors, or anything that numpy.asarray accepts.
             fields: names of the fields that it reads. Those it does not return are dropped;
                 all others are kept.

@@ -12,7 +12,7 @@ What a function receives depends on `fields`:
   structure: the new record.
 
 Values are int, float or bool for scalars, str for text, bytes for other byte strings, otherwise
-read-only arrays.
+arrays, which the function may write to.
 
 What a function returns must be known before the run. `outputs` declares it; without that the
 function is called once, on the first good record, and element types and numbers of dimensions
@@ -167,29 +167,43 @@ def file_name(code: Code) -> str | None:
 
 def pickled(
     code: Code, call: Callable[..., Any], node: str, memory: pickling.Memory | None = None
-) -> tuple[bytes, list[pickling.Span]]:
-    """`call` pickled for a worker process; CodeError if that is impossible. Without `memory` it is only
-    tried out."""
-    name = identity.name_of(code.fn)
+) -> tuple[bytes, list[pickling.Span], bool]:
+    """`call` pickled for a worker process, its buffers in `memory`, and whether a worker has to import __main__ for it.
+
+    What a worker cannot find by name is pickled by value if cloudpickle is installed. Without `memory` it is
+    only tried out.
+
+    Raises:
+        CodeError: it cannot be pickled.
+    """
+    name = identity.name_of(code.fn.dataset if isinstance(code.fn, pickling.Holder) else code.fn)
+    failed: Exception | None = None
     try:
         data, spans = pickling.dumps(call, memory) if memory is not None else (pickle.dumps(call, 5), [])
-    except Exception as error:
-        what = "a lambda or a function inside a function" if "<" in name else "something that pickle refuses"
-        raise CodeError(
-            f"node '{node}': {name} cannot be sent to a worker process: {what} ({error}). "
-            "Move it to the top level of a module, or use variant='threads'",
-            node=node,
-            op=f"code.{code.kind}",
-        ) from error
-    if b"__main__" in data and not _main_can_be_imported():
-        raise CodeError(
-            f"node '{node}': {name} was defined where worker processes cannot find it: in an interactive session, "
-            "a text, or the __main__.py of a package. Put it into a module and import it from there, or use "
-            "variant='threads'",
-            node=node,
-            op=f"code.{code.kind}",
+        main = b"__main__" in data
+        if not main or _main_can_be_imported():
+            return data, spans, main
+        why = (
+            "it was defined where worker processes cannot find it: in a notebook, an interactive session, a text, or "
+            "the __main__.py of a package"
         )
-    return data, spans
+    except Exception as error:  # noqa: BLE001 - pickling runs the user's code
+        failed = error
+        why = f"{'it is a lambda or a function inside a function' if '<' in name else 'pickle refuses it'} ({error})"
+    try:
+        return *pickling.dumps(call, memory or pickling.Memory(), by_value=True), False
+    except ImportError:
+        cure = "Install cloudpickle (pip install 'headrace[notebook]'), move it to a module"
+    except Exception as error:  # noqa: BLE001
+        failed = failed or error
+        if str(error) not in why:
+            why += f", and cloudpickle refuses it ({error})"
+        cure = "Leave that out of what is sent, for example by opening it in the function"
+    raise CodeError(
+        f"node '{node}': {name} cannot be sent to a worker process: {why}. {cure}, or use variant='threads'",
+        node=node,
+        op=f"code.{code.kind}",
+    ) from failed
 
 
 def _main_can_be_imported() -> bool:

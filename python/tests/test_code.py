@@ -6,6 +6,7 @@ import os
 import pathlib
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import pytest
 import headrace as hr
 import userfns
 from conftest import descendants, run_script
-from headrace import dataset
+from headrace import dataset, pickling
 
 VARIANTS = ["inline", "threads", "processes"]
 
@@ -344,8 +345,10 @@ def test_a_wrong_field_has_the_nearest_name() -> None:
         _ = hr.range(5).map(abs, fields="valu").fields
 
 
-def test_lambdas_are_refused_for_processes_at_once() -> None:
-    with pytest.raises(hr.CodeError, match="top level of a module"):
+def test_lambdas_are_refused_for_processes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)  # as if it were not installed
+    pickling._by_value.cache_clear()
+    with pytest.raises(hr.CodeError, match="pip install 'headrace.notebook.'.*, move it to a module"):
         hr.range(3).map(lambda x: x, variant="processes")
 
 
@@ -639,3 +642,45 @@ def test_an_iterable_that_raises_names_the_record() -> None:
     with pytest.raises(hr.CodeError, match="the well is dry") as caught:
         list(hr.from_generator(numbers).batch(2).loader(output="numpy"))
     assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_a_function_may_write_to_its_arrays() -> None:
+    data = [np.full((4, 3), i, np.float32) for i in range(8)]
+
+    def negate(x: np.ndarray) -> np.ndarray:
+        x *= -1
+        return x
+
+    def first_zero(record: dict[str, Any]) -> dict[str, Any]:
+        record["a"][0] = 0
+        return record
+
+    got = np.concatenate(list(hr.from_dataset(data).map(negate).batch(4).loader(output="numpy")))
+    assert (got == -np.stack(data)).all()
+    pairs = hr.from_dataset([(x, x) for x in data], names=["a", "b"]).map(first_zero).batch(8)
+    batch = next(iter(pairs.loader(output="numpy")))
+    assert (batch.a[:, 0] == 0).all() and (batch.a[:, 1:] == np.stack(data)[:, 1:]).all()
+    assert (batch.b == np.stack(data)).all()  # returned as it was
+    views = hr.from_dataset(data).map(lambda x: x[::-1]).map(negate).batch(8)
+    assert (next(iter(views.loader(output="numpy"))) == -np.stack(data)).all()
+    assert all((x == i).all() for i, x in enumerate(data))  # those of the data set are not written to
+
+
+def test_a_changed_array_behind_a_reversed_axis_is_copied() -> None:
+    """Strided inputs: a layout makes channels first of channels last without moving bytes."""
+    data = [np.arange(24, dtype=np.uint8).reshape(4, 2, 3) + i for i in range(4)]
+
+    def zero(x: np.ndarray) -> np.ndarray:
+        x[0] = 0
+        return x
+
+    pipe = (
+        hr.from_dataset(data, names=["image"])
+        .kind("image", "image")
+        .layout("chw", field="image")
+        .map(zero, fields="image")
+        .batch(4)
+    )
+    want = np.stack(data).transpose(0, 3, 1, 2).copy()
+    want[:, 0] = 0
+    assert (next(iter(pipe.loader(output="numpy"))).image == want).all()

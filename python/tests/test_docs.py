@@ -62,6 +62,7 @@ def names(pictures: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
     (folder / "vocab.bpe").write_text("h e\nhe l\n")
     return {
         "hr": hr,
+        "np": np,
         "json": json,
         "folder": folder,
         "numbers": numbers,

@@ -234,7 +234,7 @@ def test_user_code_may_keep_what_it_was_given() -> None:
     run.close()
     assert len(kept) == 150
     for a in kept:
-        assert not a.flags.writeable and (a == a[0]).all()
+        assert a.flags.writeable and (a == a[0]).all()
     assert sorted(int(a[0]) for a in kept) == sorted(list(range(50)) * 3)
 
 

@@ -1,0 +1,206 @@
+"""Arrays, tables and frames in memory as a source: record i is row i of each column.
+
+Arrow tables, polars frames and what else speaks Arrow's C stream are read in their memory by the
+engine's threads, without Python, as far as the engine knows the types. All other columns are indexed
+like any data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._check import checked_op
+from ._numpy import np
+from .dataset import source_of
+from .errors import ArgumentError, UnsupportedError
+from .pipeline import Outputs, Pipeline
+
+
+class Columns:
+    """Columns of equal length, as a data set of dicts, or of tuples if they have no names."""
+
+    def __init__(self, names: tuple[str, ...] | None, columns: Sequence[Any]) -> None:
+        self.names, self.columns = names, tuple(columns)
+        # What the columns are, for fingerprints; their content is not part of it.
+        self._fingerprint = " ".join(
+            f"{n}:{_kind(c)}" for n, c in zip(names or "-" * len(columns), columns, strict=True)
+        )
+
+    @property
+    def fixed(self) -> bool:
+        """Whether item 0 has the shape of all: columns are arrays of numbers or text."""
+        return all(isinstance(column, np.ndarray) and column.dtype.kind != "O" for column in self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __getitem__(self, row: int) -> Any:
+        return self._item([column[row] for column in self.columns])
+
+    def _item(self, values: Sequence[Any]) -> Any:
+        if self.names is not None:
+            return dict(zip(self.names, values, strict=True))
+        return tuple(values) if len(values) > 1 else values[0]
+
+    def __getitems__(self, rows: list[int]) -> list[Any]:
+        """Several rows; numbers become Python's, which are faster one by one."""
+        values = [
+            column[rows].tolist() if column.ndim == 1 else [column[row] for row in rows] for column in self.columns
+        ]
+        return [self._item(row) for row in zip(*values, strict=True)]
+
+
+class Table(Columns):
+    """Columns of a pyarrow.Table."""
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        super().__init__(tuple(table.column_names), [_Arrow(column) for column in table.columns])
+
+
+class _Arrow:
+    """A pyarrow column, indexed as an array: for rows that the engine does not read itself."""
+
+    ndim = 0
+
+    def __init__(self, column: Any) -> None:
+        self.column, self.dtype = column, column.type
+        inner = getattr(column.type, "value_type", column.type)  # of a list
+        try:
+            self._numbers: Any = np.dtype(inner.to_pandas_dtype())
+        except (NotImplementedError, TypeError):
+            self._numbers = None
+        if self._numbers is not None and self._numbers.kind not in "biuf":
+            self._numbers = None
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __getitem__(self, row: int) -> Any:
+        value = self.column[row].as_py()
+        if self._numbers is None:
+            return value
+        return np.asarray(value, self._numbers) if isinstance(value, list) else self._numbers.type(value)
+
+
+def _kind(column: Any) -> str:
+    return f"{column.dtype}{list(getattr(column, 'shape', ()))[1:] or ''}".replace(" ", "")
+
+
+@checked_op("code.source")
+def from_columns(
+    columns: Any,
+    *,
+    names: Sequence[str] | None = None,
+    outputs: Outputs = None,
+    version: str | None = None,
+    name: str | None = None,
+) -> Pipeline:
+    """The rows of arrays, tables and frames in memory, as `TensorDataset` and `from_tensor_slices` give them.
+
+        for images, labels in hr.from_columns((images, labels)).shuffle().batch(256).loader(): ...
+        for batch in hr.from_columns({"image": images, "label": labels}).shuffle().batch(256).loader(): ...
+        prices = hr.from_columns(pandas.read_csv("prices.csv"))
+
+    Args:
+        columns: a tuple or list of arrays, whose records are tuples; a dict of arrays, a structured array,
+            an Arrow table, or a pandas or polars frame, whose records have a field for each column. Arrays
+            are NumPy arrays, memory maps, torch tensors, or lists. Nothing is copied, and Arrow's memory is
+            read without Python: numbers, bools, text, bytes, and lists of numbers.
+        names: names of the fields of a tuple, in order; of the others, the columns that are wanted.
+        outputs: as for `from_dataset`.
+        version: identifies the content in fingerprints, which cover the names, types and length of the
+            columns only.
+
+    Raises:
+        ArgumentError: the columns differ in length, or are no arrays; a column has missing values.
+        UnsupportedError: pyarrow is needed, and not installed.
+        DtypeError: when the pipeline is used: a column has a type that batches cannot hold.
+    """
+    what = f"from_columns({type(columns).__name__})"
+    made = _columns(columns, names, what)
+    named = names if made.names is None else None
+    return source_of(made, what, named, outputs, "threads", version, False, name)
+
+
+def _columns(given: Any, names: Sequence[str] | None, what: str) -> Columns:
+    if isinstance(given, Mapping):
+        return _of_arrays(_chosen({str(key): value for key, value in given.items()}, names, what), what)
+    if isinstance(given, np.ndarray) and given.dtype.names is not None:
+        return _of_arrays(_chosen({key: given[key] for key in given.dtype.names}, names, what), what)
+    if hasattr(given, "iloc") and hasattr(given, "columns"):
+        return _of_arrays({key: _of_pandas(given[key], key, what) for key in _chosen(_keys(given), names, what)}, what)
+    if hasattr(given, "to_arrow") or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        return _of_arrow(given, names, what)
+    if isinstance(given, (tuple, list)) and given:
+        return _of_arrays([*map(np.asarray, given)], what)
+    raise ArgumentError(
+        f"{what}: needs a tuple, list or dict of arrays, a structured array, an Arrow table, or a pandas or polars "
+        "frame; objects with __len__ and __getitem__ are for hr.from_dataset",
+        param="columns",
+    )
+
+
+def _keys(frame: Any) -> dict[str, Any]:
+    return {key: key for key in frame.columns}
+
+
+def _chosen(columns: dict[str, Any], names: Sequence[str] | None, what: str) -> dict[str, Any]:
+    """The wanted columns in their order."""
+    from ._check import nearest
+
+    for missing in (name for name in names or () if name not in columns):
+        raise ArgumentError(
+            f"{what}: there is no column '{missing}'{nearest(missing, columns)}; there are {', '.join(columns)}",
+            param="names",
+        )
+    return columns if names is None else {name: columns[name] for name in names}
+
+
+def _of_arrays(given: Mapping[str, Any] | Sequence[Any], what: str) -> Columns:
+    names = tuple(given) if isinstance(given, Mapping) else None
+    arrays = [np.asarray(column) for column in (given.values() if isinstance(given, Mapping) else given)]
+    shown = names or tuple(map(str, range(len(arrays))))
+    single = next((one for one, array in zip(shown, arrays, strict=True) if array.ndim == 0), None)
+    if single is not None:
+        raise ArgumentError(f"{what}: column {single} is a single value, not one for each row", param="columns")
+    if not arrays:
+        raise ArgumentError(f"{what}: there is no column", param="columns")
+    if len({len(array) for array in arrays}) != 1:
+        lengths = ", ".join(f"{one} has {len(array)}" for one, array in zip(shown, arrays, strict=True))
+        raise ArgumentError(f"{what}: the columns have different lengths: {lengths}", param="columns")
+    return Columns(names, arrays)
+
+
+def _missing(what: str, key: str, count: int, cure: str) -> ArgumentError:
+    return ArgumentError(
+        f"{what}: column '{key}' has no value in {count} rows, and batches hold none: fill or drop them first, "
+        f"for example by {cure}",
+        param="columns",
+    )
+
+
+def _of_pandas(column: Any, key: str, what: str) -> Any:
+    """A column's array. NaN is a number where the column is of NumPy's floats, else a missing value."""
+    if not isinstance(key, str):
+        raise ArgumentError(f"{what}: column {key!r} has no text for a name; rename it", param="columns")
+    floats = isinstance(column.dtype, np.dtype) and column.dtype.kind == "f"
+    if not floats and column.isna().any():
+        raise _missing(what, key, int(column.isna().sum()), "frame.dropna()")
+    return column.to_numpy()
+
+
+def _of_arrow(given: Any, names: Sequence[str] | None, what: str) -> Columns:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise UnsupportedError(f"{what}: needs pyarrow (pip install pyarrow): {error}", param="columns") from None
+    table = given if isinstance(given, pyarrow.Table) else None
+    if table is None:
+        table = given.to_arrow() if hasattr(given, "to_arrow") else pyarrow.table(given)
+    table = table.select(list(_chosen({key: key for key in table.column_names}, names, what)))
+    for key, column in zip(table.column_names, table.columns, strict=True):
+        if column.null_count:
+            raise _missing(what, key, column.null_count, "table.drop_null()")
+    return Table(table)

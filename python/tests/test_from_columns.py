@@ -1,0 +1,194 @@
+"""hr.from_columns: arrays, tables and frames in memory, row by row."""
+
+from __future__ import annotations
+
+import pathlib
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+from headrace import arrow_rows, structure
+from headrace import columns as columns_module
+
+
+def values(pipe: hr.Pipeline, **options: Any) -> dict[str, Any]:
+    """All records of a pipeline of named fields, in order of the field `row`."""
+    parts: dict[str, list[Any]] = {}
+    for batch in pipe.batch(7).loader(output="numpy", **options):
+        for name in batch:
+            parts.setdefault(name, []).extend(batch[name])
+    order = np.argsort(parts["row"])
+    return {name: [part[i] for i in order] for name, part in parts.items()}
+
+
+def columns(rng: random.Random, rows: int) -> dict[str, Any]:
+    draw = np.random.default_rng(rng.randrange(2**32))
+    return {
+        "row": np.arange(rows),
+        "image": draw.integers(0, 256, (rows, 3, 5)).astype(np.uint8),
+        "weight": draw.normal(size=rows).astype(np.float32),
+        "flag": draw.integers(0, 2, rows).astype(bool),
+        "text": [f"é{i}" for i in draw.integers(0, 1000, rows)],
+    }
+
+
+def equal(got: dict[str, Any], want: dict[str, Any]) -> None:
+    assert list(got) == list(want)
+    for name, column in want.items():
+        assert len(got[name]) == len(column)
+        assert all(np.array_equal(a, b) for a, b in zip(got[name], column, strict=True)), name
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_dict_of_arrays(threads: int, rng: random.Random) -> None:
+    given = columns(rng, rng.randrange(1, 60))
+    pipe = hr.from_columns(given)
+    assert pipe.record_count == len(given["row"])
+    assert [f.text() for f in pipe.fields] == ["int64", "uint8[3, 5]", "float32", "bool", "text"]
+    equal(values(pipe.shuffle(), threads=threads, seed=rng.randrange(100)), given)
+
+
+def test_a_tuple_gives_pairs_and_names_make_fields() -> None:
+    x, y = np.arange(12.0).reshape(6, 2), np.arange(6)
+    (a, b), *_ = hr.from_columns((x, y)).batch(4).loader(output="numpy")
+    assert a.tolist() == x[:4].tolist() and b.tolist() == [0, 1, 2, 3]
+    assert [f.name for f in hr.from_columns([x, y], names=["x", "y"]).fields] == ["x", "y"]
+    only = next(iter(hr.from_columns((x,)).batch(2).loader(output="numpy")))
+    assert only.tolist() == x[:2].tolist()
+
+
+def test_a_structured_array() -> None:
+    rows = np.array([(i, i / 2, f"n{i}") for i in range(9)], [("row", "i4"), ("half", "f8"), ("text", "U4")])
+    got = values(hr.from_columns(rows))
+    equal(got, {"row": rows["row"], "half": rows["half"], "text": [f"n{i}" for i in range(9)]})
+    assert hr.from_columns(rows).fields["row"].dtype == "int32"
+    assert list(values(hr.from_columns(rows, names=["half", "row"]))) == ["half", "row"]
+
+
+def test_a_memory_map_is_not_read_before_it_is_used(tmp_path: pathlib.Path) -> None:
+    big = np.lib.format.open_memmap(tmp_path / "x.npy", mode="w+", dtype=np.float32, shape=(1 << 20, 64))
+    big[5] = 3
+    big.flush()
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert (next(iter(hr.from_columns((mapped,)).batch(8).loader(output="numpy")))[5] == 3).all()
+
+
+def test_torch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    x, y = torch.rand(10, 3), torch.arange(10)
+    a, b = next(iter(hr.from_columns((x, y)).batch(10).loader(output="torch")))
+    assert torch.equal(a, x) and torch.equal(b, y)
+
+
+@pytest.mark.parametrize("how", ["table", "batch", "chunks"])
+def test_arrow_tables_are_read_in_place(how: str, rng: random.Random) -> None:
+    pa = pytest.importorskip("pyarrow")
+    given = columns(rng, 40)
+    given |= {
+        "image": [row[:2, 0].astype(np.float32).tolist() for row in given["image"]],
+        "short": np.arange(40, dtype=np.int16),
+    }
+    table = pa.table({**given, "image": pa.array(given["image"], pa.list_(pa.float32()))})
+    if how == "chunks":
+        table = pa.concat_tables([table.slice(0, 13), table.slice(13)])
+    pipe = hr.from_columns(table.to_batches()[0] if how == "batch" else table)
+    assert {f.name: f.dtype for f in pipe.fields} == {
+        "row": "int64", "image": "float32", "weight": "float32", "flag": "bool", "text": "text", "short": "int16",
+    }  # fmt: skip
+    assert arrow_rows.of(columns_module._columns(table, None, ""), structure.named(table.column_names)) is not None
+    equal(values(pipe.shuffle(), seed=1), given)
+
+
+def test_polars_and_pandas_frames(rng: random.Random) -> None:
+    given = columns(rng, 30)
+    del given["image"]
+    frames: list[Any] = []
+    try:
+        import pandas as pd
+
+        frames.append(pd.DataFrame(given, index=np.arange(30)[::-1]))  # rows count, not labels
+    except ImportError:
+        pass
+    try:
+        import polars as pl
+        import pyarrow  # noqa: F401
+
+        frames.append(pl.DataFrame(given))
+    except ImportError:
+        pass
+    if not frames:
+        pytest.skip("neither pandas nor polars is installed")
+    for frame in frames:
+        equal(values(hr.from_columns(frame).shuffle(), seed=2), given)
+        assert list(values(hr.from_columns(frame, names=["row", "text"]))) == ["row", "text"]
+
+
+def test_missing_values_are_refused_by_column() -> None:
+    pa = pytest.importorskip("pyarrow")
+    with pytest.raises(hr.ArgumentError, match="column 'b' has no value in 1 rows"):
+        hr.from_columns(pa.table({"a": [1, 2], "b": ["x", None]}))
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(hr.ArgumentError, match=r"column 'b' has no value in 2 rows.*dropna"):
+        hr.from_columns(pd.DataFrame({"a": [1.0, float("nan"), 2], "b": ["x", None, None]}))
+    assert np.isnan(values(hr.from_columns(pd.DataFrame({"row": [0, 1], "b": [1.0, float("nan")]})))["b"][1])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"a": np.zeros(3), "b": np.zeros(4)}, "a has 3, b has 4"),
+        ((np.zeros(3), np.zeros(2)), "0 has 3, 1 has 2"),
+        ({"a": 1}, "column a is a single value"),
+        ({}, "there is no column"),
+        ((), "needs a tuple, list or dict"),
+        (7, "hr.from_dataset"),
+        ({"a": np.zeros(3, complex)}, "complex"),
+        ({"a": np.zeros(3, "M8[s]")}, "datetime64"),
+    ],
+)
+def test_what_are_no_columns_is_refused(given: Any, words: str) -> None:
+    with pytest.raises(hr.HeadraceError, match=words) as caught:
+        hr.from_columns(given).fields  # noqa: B018
+    assert "from_columns(" in str(caught.value)
+
+
+def test_a_column_that_is_not_there() -> None:
+    with pytest.raises(hr.ArgumentError, match="no column 'lable'; did you mean 'label'"):
+        hr.from_columns({"label": np.zeros(3)}, names=["lable"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"a": np.zeros(3)}, (np.zeros((3, 2)), np.zeros(3)), (np.zeros(3), np.ones(3)), np.zeros(3, [("a", "i4")])],
+    ids=["dict", "tuple", "equal", "structured"],
+)
+def test_from_dataset_points_to_it(given: Any) -> None:
+    with pytest.raises(hr.ArgumentError, match=r"hr\.from_columns reads its rows"):
+        hr.from_dataset(given)
+
+
+def test_fingerprints_cover_names_types_and_length() -> None:
+    def of(**columns: Any) -> str:
+        return str(hr.from_columns(columns).fingerprint)
+
+    same = of(a=np.zeros(3, "f4"))
+    assert same == of(a=np.ones(3, "f4"))
+    assert (
+        len({same, of(b=np.zeros(3, "f4")), of(a=np.zeros(3)), of(a=np.zeros(4, "f4")), of(a=np.zeros((3, 1), "f4"))})
+        == 5
+    )
+
+
+def test_a_state_resumes() -> None:
+    pipe = hr.from_columns({"row": np.arange(50)}).shuffle().batch(4)
+    whole = [batch.row.tolist() for batch in pipe.loader(seed=3, output="numpy")]
+    loader = pipe.loader(seed=3, output="numpy")
+    run = iter(loader)
+    for _ in range(5):
+        next(run)
+    again = pipe.loader(seed=3, output="numpy")
+    again.load_state_dict(loader.state_dict())
+    assert [batch.row.tolist() for batch in again] == whole[5:]
