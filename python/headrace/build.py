@@ -18,7 +18,7 @@ from ._check import nearest
 from .errors import CodeError, GraphError, HeadraceError, translated
 from .fieldspec import Dim, Spec, spec_of
 from .identity import identity, name_of
-from .node import Node, numbered, to_json
+from .node import Node, named_params, numbered, to_json
 from .pickling import Memory, PickledCode
 from .structure import Parts, Structure, leaves, named, split
 from .user_code import Code, ItemCall, Probe, SeedCall, callable_of, file_name, pickled
@@ -469,8 +469,7 @@ def _rows(nodes: list[Node], codes: _Codes) -> list[Row]:
         for one in node.inputs:
             consumers.setdefault(id(one), []).append(node)
     rows: list[Row] = []
-    for node in nodes:
-        params = dict(node.params)
+    for node, params in zip(nodes, named_params(nodes), strict=True):
         if node.code is not None:
             found = resolve(node)
             params["code"] = codes.add(node, found)

@@ -33,7 +33,8 @@ def details(node: Node) -> str:
         if node.code.fields:
             parts.append(f"fields={_value(list(node.code.fields))}")
         parts.append(f"variant={node.code.variant}")
-    parts += [f"{k}={_value(v)}" for k, v in node.params.items()]
+    parts += [f"{k}={_value(v)}" for k, v in node.params.items() if k != "when"]
+    parts += [f"when={_value({str(k): v for k, v in node.params['when'].items()})}"] if "when" in node.params else []
     return " ".join(parts)
 
 

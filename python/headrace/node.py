@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _headrace
 from ._numpy import np
-from .errors import ArgumentError, translated
+from .errors import ArgumentError, GraphError, translated
 
 if TYPE_CHECKING:
     from .user_code import Code
@@ -28,6 +28,22 @@ class Origin:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+
+
+class Draw:
+    """A draw that decides which steps of a group run (Pipeline.apply, Pipeline.one_of).
+
+    Without a name it is called by its kind and its place among the draws of that kind, when
+    the pipeline is complete: two groups never share a draw.
+    """
+
+    __slots__ = ("kind", "name")
+
+    def __init__(self, kind: str, name: str | None = None) -> None:
+        self.kind, self.name = kind, checked_name(name, kind)
+
+    def __repr__(self) -> str:
+        return self.name or self.kind
 
 
 class Node:
@@ -126,6 +142,41 @@ def checked_params(
     with translated():
         _headrace.Graph().add(op, checked_name(name, op), [], text)
     made: dict[str, Any] = json.loads(text)
+    return made
+
+
+def draw_names(nodes: list[Node]) -> dict[Draw, str]:
+    """The names of the draws of a graph's nodes (their parameter `when`); GraphError if two have the same."""
+    draws = list(dict.fromkeys(key for node in nodes for key in node.params.get("when", {})))
+    taken = {key for key in draws if isinstance(key, str)}
+    made: dict[Draw, str] = {}
+    for draw in draws:
+        if isinstance(draw, Draw) and draw.name is not None:
+            if draw.name in taken:
+                raise GraphError(f"two groups have the name '{draw.name}', and groups draw by their names: rename one")
+            taken.add(draw.name)
+            made[draw] = draw.name
+    counts = {"apply": 0, "one_of": 0}
+    for draw in draws:
+        if isinstance(draw, Draw) and draw.name is None:
+            name = ""
+            while not name or name in taken:
+                counts[draw.kind] += 1
+                name = draw.kind + (str(counts[draw.kind]) if counts[draw.kind] > 1 else "")
+            taken.add(name)
+            made[draw] = name
+    return made
+
+
+def named_params(nodes: list[Node]) -> list[dict[str, Any]]:
+    """The parameters of each node, with the names of its draws."""
+    names = draw_names(nodes)
+    made = []
+    for node in nodes:
+        params = dict(node.params)
+        if "when" in params:
+            params["when"] = {names.get(key, key): part for key, part in params["when"].items()}
+        made.append(params)
     return made
 
 

@@ -7,6 +7,7 @@ again with its nodes in other places. Names go with the nodes, and with them the
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
@@ -147,7 +148,10 @@ def reorder(nodes: list[Node], graph: _headrace.Graph, order: tuple[str, ...]) -
     made = []
     for name in order:
         old = nodes[at[name]]
-        new = Node(old.op, old.params, (), name if old.op in several else old.name, old.code, origin)
+        params = dict(old.params)
+        if "when" in params:  # draws are numbered in the order that was written
+            params["when"] = json.loads(infos[at[name]]["params"])["when"]
+        new = Node(old.op, params, (), name if old.op in several else old.name, old.code, origin)
         new.resolved = old.resolved
         made.append(new)
     for info, new in zip(infos, made, strict=True):

@@ -17,7 +17,7 @@ from ._check import checked, checked_op, one_of, path_of
 from ._ops import Methods
 from ._types import Demand, DType, Even, OnError, Output, PathLike, Rule, Shard, Strictness, Variant
 from .errors import ArgumentError, GraphError, ReadError, translated
-from .node import Node, checked_params, numbered
+from .node import Draw, Node, checked_params, numbered
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -158,6 +158,82 @@ class Pipeline(Methods):
             hint = "; does it lack a return?" if made is None else ""
             raise ArgumentError(f"pipe(): {called}() gave {made!r:.60} and not a pipeline{hint}", param="function")
         return made
+
+    # ---- groups ----
+
+    @checked
+    def apply(self, steps: Callable[[Pipeline], Pipeline], p: float = 0.5, *, name: str | None = None) -> Pipeline:
+        """Run some steps with probability `p`: all of them for a record, or none.
+
+            p.apply(lambda q: q.color_jitter(brightness=0.4, contrast=0.4), p=0.8)
+            p.apply(lambda q: q.rotate(10).gaussian_blur(5))              # one draw for both
+
+        Like torchvision's RandomApply. Steps are operators that change fields of a record and keep their
+        dtype; sizes that a step changes are not known after it. Groups may be nested.
+
+        Args:
+            steps: takes a pipeline and returns it with the steps.
+            p: the probability.
+            name: of the draw. Without it: "apply", and from the second group on its place among
+                them ("apply2").
+        """
+        if not 0 <= p <= 1:
+            raise ArgumentError(f"apply(): p is a probability from 0 to 1, not {p!r:.60}", param="p")
+        return self._group(steps, Draw("apply", name), float(p), "apply")
+
+    @checked
+    def one_of(
+        self,
+        choices: Sequence[Callable[[Pipeline], Pipeline]],
+        weights: Sequence[float] | None = None,
+        *,
+        name: str | None = None,
+    ) -> Pipeline:
+        """Run one of several choices of steps for each record.
+
+            p.one_of([lambda q: q.gaussian_blur(5), lambda q: q.solarize(128, p=1), lambda q: q])
+            p.one_of([weak, strong], weights=[0.8, 0.2])
+
+        Like torchvision's RandomChoice. What steps can be: see `apply`.
+
+        Args:
+            choices: each takes a pipeline and returns it with the steps of the choice, or unchanged.
+            weights: how often each is chosen; all alike without them.
+            name: of the draw. Without it: "one_of", and from the second group on its place among
+                them ("one_of2").
+        """
+        if isinstance(choices, (str, bytes)) or not isinstance(choices, Sequence) or not choices:
+            raise ArgumentError(f"one_of(): a list of functions is needed, not {choices!r:.60}", param="choices")
+        if weights is not None and len(weights) != len(choices):
+            raise ArgumentError(f"one_of(): {len(choices)} choices and {len(weights)} weights", param="weights")
+        if weights is not None and not (all(w >= 0 for w in weights) and sum(weights) > 0):
+            raise ArgumentError("one_of(): weights are at least 0, and one of them is above 0", param="weights")
+        draw, made = Draw("one_of", name), self
+        of = len(choices) if weights is None else [float(w) for w in weights]
+        for at, choice in enumerate(choices):
+            made = made._group(choice, draw, {"choice": at, "of": of}, "one_of")
+        if made is self:
+            raise ArgumentError("one_of(): no choice has a step", param="choices")
+        return made
+
+    def _group(self, steps: Callable[[Pipeline], Pipeline], draw: Draw, part: object, called: str) -> Pipeline:
+        """This pipeline with the steps, which run when `draw` falls into `part`."""
+        made, chain = self.pipe(steps), []
+        node = made._node
+        while node is not self._node:
+            if len(node.inputs) != 1:
+                raise GraphError(
+                    f"{called}(): the steps of a group follow each other on the pipeline that the function is given",
+                    op=node.op,
+                )
+            chain.append(node)
+            node = node.inputs[0]
+        for old in reversed(chain):
+            when = {draw: part, **old.params.get("when", {})}
+            node = Node(old.op, {**old.params, "when": when}, (node,), old.name, old.code)
+        if node is self._node and called == "apply":
+            raise ArgumentError("apply(): the function adds no step", param="steps")
+        return self if node is self._node else Pipeline(node)
 
     # ---- user code ----
 

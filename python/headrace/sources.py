@@ -33,7 +33,7 @@ from ._ops import (
 )
 from ._types import PathLike
 from .errors import ArgumentError, CodeError, GraphError, translated
-from .node import Node, Origin, is_text, to_json
+from .node import Draw, Node, Origin, is_text, to_json
 from .pipeline import Pipeline
 from .user_code import Code
 
@@ -131,6 +131,14 @@ def _forget_names(nodes: Sequence[Node]) -> None:
     for node in nodes:
         if node.name is not None and node.name not in meant and re.fullmatch(re.escape(node.op) + r"\d*", node.name):
             node.name = None
+    draws: dict[str, Draw] = {}
+    for node in nodes:
+        when = node.params.get("when") or {}
+        for name in when:
+            if (kind := re.fullmatch(r"(apply|one_of)\d*", name)) is not None:
+                draws.setdefault(name, Draw(kind[1]))
+        if when:
+            node.params["when"] = {draws.get(name, name): part for name, part in when.items()}
 
 
 def _code(op: str, params: dict[str, Any], inputs: tuple[Node, ...], trust: bool, file: str) -> Code:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from . import _headrace
 from .errors import ArgumentError, FormatError, StateError, StateMismatchError, translated
 from .identity import identity
+from .node import named_params
 
 if TYPE_CHECKING:
     from .build import Built
@@ -34,8 +35,8 @@ def _nodes(built: Built) -> str:
     import hashlib
 
     parts = []
-    for node in built.nodes:
-        params = {k: v for k, v in node.params.items() if k not in ("rank", "world")}
+    for node, given in zip(built.nodes, named_params(built.nodes), strict=True):
+        params = {k: v for k, v in given.items() if k not in ("rank", "world")}
         code = identity(node.code.fn, node.code.version) if node.code is not None else ""
         digest = hashlib.blake2b(f"{json.dumps(params, default=str, sort_keys=True)} {code}".encode(), digest_size=2)
         parts.append((node.op, digest.hexdigest()))

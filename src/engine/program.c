@@ -161,6 +161,8 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->code = n->op->code != NULL ? n->op->code(n->state) : NULL;
     step->node = planned->node;
     step->draw_id = n->draw_id;
+    step->when = n->when;
+    step->when_count = n->when_count;
     step->access = n->field_access;
     step->group = planned->group;
     step->variant = planned->variant;
@@ -178,7 +180,7 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->plain =
         step->alias_count + step->before_count + step->after_count + step->clear_count ==
             0 &&
-        !step->branches;
+        !step->branches && step->when_count == 0;
     return true;
 }
 

@@ -61,9 +61,12 @@ struct hr_step {
     void *state;
     uint32_t node;
     uint64_t draw_id;
+    const struct hr_when *when; /* the node's */
+    size_t when_count;
     enum hr_plan_variant variant;
     uint16_t field_count, before_count, after_count, clear_count, alias_count;
-    bool plain;    /* only a call of apply: no aliases, nothing to make or clear */
+    bool plain;    /* only a call of apply, for all records: no aliases, nothing to
+                      make or clear */
     uint16_t path; /* whose identity the record has, or which view of one; a SOURCE also
                       reads by it */
     bool branches; /* before a merge: runs only for records of its path */

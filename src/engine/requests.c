@@ -248,6 +248,8 @@ static void pack_step(struct packer *k, struct hr_proc_step *packed, size_t at)
 
     packed->node = k->graph->nodes[step->node].name;
     packed->draw_id = step->draw_id;
+    packed->when = step->when;
+    packed->when_count = step->when_count;
     packed->kind = step->op->kind;
     packed->number = step->node;
     if (at > k->segment->from)

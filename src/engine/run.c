@@ -22,6 +22,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "op/thread.h"
+#include "op/when.h"
 
 /* The work on a row is inlined where it runs, with `timed` a constant. gcc considers it
  * too large for that, and the calls cost a fifth of the time of a small record. */
@@ -117,7 +118,7 @@ static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
     charge = hr__run_charge(runner, step->node);
     if (charge != NULL)
         add_bytes(charge, step, ctx, false);
-    HR_TRY(step->op->apply(ctx));
+    HR_TRY(hr__op_apply(step->op, ctx));
     if (step->after_count > 0)
         HR_TRY(force_slots(runner, slots, step->after, step->after_count));
     if (charge != NULL)

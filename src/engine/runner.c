@@ -85,6 +85,8 @@ static enum hr_err init_contexts(struct hr_runner *runner, const struct hr_stage
         ctx->state = step->state;
         ctx->node = step->node;
         ctx->draw_id = step->draw_id;
+        ctx->when = step->when;
+        ctx->when_count = step->when_count;
         ctx->thread = &runner->thread;
         ctx->error = &runner->error;
         ctx->id = &chunk->ids[step->path];

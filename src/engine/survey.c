@@ -122,6 +122,8 @@ static enum hr_err run_step(struct survey *s, const struct hr_step *step, bool *
                             .state = step->state,
                             .node = step->node,
                             .draw_id = step->draw_id,
+                            .when = step->when,
+                            .when_count = step->when_count,
                             .thread = &s->thread,
                             .error = &error,
                             .id = &s->ids[step->path],
@@ -132,7 +134,7 @@ static enum hr_err run_step(struct survey *s, const struct hr_step *step, bool *
         hr__value_alias(&s->row[step->alias[2 * i + 1]], &s->row[step->alias[2 * i]]);
     for (size_t i = 0; i < step->field_count; i++)
         s->fields[i] = &s->row[step->fields[i]];
-    HR_TRY(step->op->apply(&ctx));
+    HR_TRY(hr__op_apply(step->op, &ctx));
     *ret_drop = ctx.drop;
     s->drawn = s->drawn || ((step->op->traits & HR_TRAIT_RANDOM) &&
                             (step->op->traits & HR_TRAIT_RESAMPLING));

@@ -14,8 +14,6 @@
 
 #include "core/alloc.h"
 
-#define NAME_MAX_BYTES 63 /* struct hr_error has room for it */
-
 static enum hr_err no_memory(struct hr_error *error)
 {
     return hr__fail(error, HR_ERR_MEMORY, "out of memory");
@@ -266,7 +264,7 @@ static bool taken(const struct hr_graph *graph, size_t count, const char *name)
 
 char *hr__graph_auto_name(const struct hr_graph *graph, size_t at, const char *op)
 {
-    char name[NAME_MAX_BYTES + 1];
+    char name[HR_NODE_NAME_MAX + 1];
     unsigned place = 1;
 
     assert(at <= graph->count);
@@ -301,9 +299,9 @@ check_name(const struct hr_graph *graph, const char *name, struct hr_error *rete
 {
     size_t length = strlen(name);
 
-    if (length == 0 || length > NAME_MAX_BYTES)
+    if (length == 0 || length > HR_NODE_NAME_MAX)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "a node's name has 1 to %d bytes, not %zu", NAME_MAX_BYTES,
+                        "a node's name has 1 to %d bytes, not %zu", HR_NODE_NAME_MAX,
                         length);
     for (size_t i = 0; i < length; i++) {
         if ((unsigned char)name[i] < 0x20)
@@ -372,6 +370,8 @@ static enum hr_err take_or_keep(struct hr_graph_node *node, struct hr_doc *rest,
 {
     if (strcmp(pair->key, "depends_on") == 0)
         return take_depends(node, pair->value, reterr);
+    if (strcmp(pair->key, "when") == 0)
+        return hr__graph_read_when(node, pair->value, reterr);
     if (strcmp(pair->key, "keep_position") != 0)
         return keep_pair(rest, pair, reterr);
     if (pair->value->kind != HR_DOC_BOOL)
@@ -380,8 +380,8 @@ static enum hr_err take_or_keep(struct hr_graph_node *node, struct hr_doc *rest,
     return HR_OK;
 }
 
-/* Moves the hints that any node may have out of the map; *ret_rest is a copy without
- * them, or NULL if nothing was given. */
+/* Moves `when` and the hints, which any node may have, out of the map; *ret_rest is a
+ * copy without them, or NULL if nothing was given. */
 static enum hr_err
 take_hints(struct hr_graph_node *node, struct hr_doc **ret_rest, struct hr_error *reterr)
 {

@@ -9,9 +9,11 @@
 #include "headrace/graph.h"
 #include "op/code_table.h"
 #include "op/op.h"
+#include "op/when.h"
 
 #define HR_NODE_INPUTS_MAX 8
 #define HR_GRAPH_NODES_MAX 1024
+#define HR_NODE_NAME_MAX 63 /* bytes */
 
 /*
  * Values are numbered over the whole graph: hr_field.slot. A field keeps its number when
@@ -51,6 +53,8 @@ struct hr_graph_node {
     bool keep_position;       /* hints that any node may have in its parameter map */
     char **depends_on;
     size_t depends_count;
+    struct hr_when when[HR_WHEN_MAX]; /* draws that decide whether it runs */
+    size_t when_count;
     int line, column; /* in the graph file, or 0 */
     uint32_t inputs[HR_NODE_INPUTS_MAX];
     size_t input_count;
@@ -157,6 +161,12 @@ static inline bool hr__node_draws_by_params(const struct hr_graph_node *node)
                                            : node->op->order.draws_by_params;
 
     return hook != NULL && hook(node->params);
+}
+
+/* Whether its results depend on draws for each record. */
+static inline bool hr__node_draws(const struct hr_graph_node *node)
+{
+    return (node->op->traits & HR_TRAIT_RANDOM) || node->when_count > 0;
 }
 
 /* Whether the source of a node by number may drop some of its records. */

@@ -137,8 +137,7 @@ static enum hr_err check_identity(struct caches *c, uint32_t node)
 
 static bool draws(const struct hr_graph_node *n)
 {
-    return (n->op->traits & HR_TRAIT_RANDOM) && n->op->kind != HR_OP_ORDER &&
-           n->op->kind != HR_OP_MERGE;
+    return hr__node_draws(n) && n->op->kind != HR_OP_ORDER && n->op->kind != HR_OP_MERGE;
 }
 
 static enum hr_err check_draws(struct caches *c, uint32_t node)

@@ -355,13 +355,24 @@ static enum hr_err check_depends(const struct check *c, uint32_t node)
     return HR_OK;
 }
 
+static bool draws_by(const struct hr_graph_node *n, uint64_t draw_id)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < n->when_count; i++)
+        found = found || n->when[i].draw_id == draw_id;
+    return found;
+}
+
 /* Random draws are keyed by names. No output would show that two nodes draw alike. */
 static enum hr_err check_draw_ids(const struct check *c, uint32_t node)
 {
     const struct hr_graph_node *nodes = c->graph->nodes;
 
     for (uint32_t i = 0; i < node; i++) {
-        if (nodes[i].draw_id != nodes[node].draw_id)
+        if (nodes[i].draw_id != nodes[node].draw_id &&
+            !draws_by(&nodes[i], nodes[node].draw_id) &&
+            !draws_by(&nodes[node], nodes[i].draw_id))
             continue;
         hr__fail(c->error, HR_ERR_GRAPH,
                  "its name has the same hash as '%s', and random draws are keyed by "

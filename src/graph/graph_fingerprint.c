@@ -4,9 +4,10 @@
  * Hashed are the op's name and version, its canonical parameters but those that do not
  * change a record (ranks, paths whose content counts), the identity of a source's data,
  * the fingerprints of the inputs, where values are made as far as that decides bytes
- * (graph_compose.c), rewrites that change bytes, and for random ops the node's draw_id,
- * which keys their draws. Absent parameters are left out, so that a parameter added to an
- * op later does not change old fingerprints while it is not used.
+ * (graph_compose.c), rewrites that change bytes, for random ops the node's draw_id,
+ * which keys their draws, and the draws that decide whether the node runs. Absent
+ * parameters are left out, so that a parameter added to an op later does not change old
+ * fingerprints while it is not used.
  */
 #include "graph/graph_private.h"
 
@@ -96,6 +97,21 @@ add_composition(const struct hr_graph *graph, uint32_t node, struct hr_hasher *h
     }
 }
 
+static void add_when(const struct hr_graph_node *n, struct hr_hasher *hasher)
+{
+    if (n->when_count > 0)
+        add_text(hasher, "when");
+    for (size_t i = 0; i < n->when_count; i++) {
+        uint64_t bits[2];
+
+        memcpy(&bits[0], &n->when[i].from, sizeof bits[0]);
+        memcpy(&bits[1], &n->when[i].below, sizeof bits[1]);
+        add_u64(hasher, n->when[i].draw_id);
+        add_u64(hasher, bits[0]);
+        add_u64(hasher, bits[1]);
+    }
+}
+
 /* Of a node whose inputs have the hashes `all[input]`. */
 static enum hr_err hash_node(const struct hr_graph *graph, uint32_t node,
                              const struct hr_hash128 *all, struct hr_hash128 *ret_hash)
@@ -118,6 +134,7 @@ static enum hr_err hash_node(const struct hr_graph *graph, uint32_t node,
     }
     if ((n->op->traits & HR_TRAIT_RANDOM) && !hr__node_draws_by_params(n))
         add_u64(hasher, n->draw_id);
+    add_when(n, hasher);
     add_composition(graph, node, hasher);
     if (n->op->identity != NULL)
         n->op->identity(n->params, n->state, hasher);

@@ -283,8 +283,9 @@ static void number_values(struct freeze *f, struct hr_graph_node *n)
     }
 }
 
+/* `largest`: the schema of one record or of many, with sizes (hr__graph_join_when). */
 static enum hr_err
-run_infer(const struct hr_graph_node *n, const struct hr_schema *inputs,
+run_infer(const struct hr_graph_node *n, const struct hr_schema *inputs, bool largest,
           struct hr_schema *output, struct hr_error *error)
 {
     struct hr_field **fields = hr__calloc(n->field_count + 1, sizeof *fields);
@@ -312,6 +313,8 @@ run_infer(const struct hr_graph_node *n, const struct hr_schema *inputs,
     hr__free(fields);
     if (code == HR_OK)
         remove_taken(n, output);
+    if (code == HR_OK && n->when_count > 0)
+        code = hr__graph_join_when(n, &inputs[0], largest, output, error);
     return code;
 }
 
@@ -326,7 +329,7 @@ enum hr_err hr__graph_infer(const struct hr_graph *graph, uint32_t node,
         *ret_output = inputs[0];
     else
         *ret_output = (struct hr_schema){.records = -1};
-    return run_infer(n, inputs, ret_output, &error);
+    return run_infer(n, inputs, true, ret_output, &error);
 }
 
 static enum hr_err infer_node(struct freeze *f, uint32_t node)
@@ -349,7 +352,9 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
             n, n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL,
             f->error);
     if (code == HR_OK)
-        code = run_infer(n, inputs, &n->schema, f->error);
+        code = hr__graph_check_when(n, f->error);
+    if (code == HR_OK)
+        code = run_infer(n, inputs, false, &n->schema, f->error);
     if (code == HR_OK)
         number_values(f, n);
     else

@@ -4,7 +4,7 @@
  * An item is "op.name" or {op.name: {parameters}}, with `name` and `inputs` beside the op
  * where a chain is not enough. The dot in its name distinguishes an op from those two
  * keys. Inputs are names and may refer to later nodes, so they are resolved after all
- * nodes are read.
+ * nodes are read. Groups of steps are opened first (graph_groups.c).
  */
 #include "graph/graph_private.h"
 
@@ -207,13 +207,14 @@ static enum hr_err wire(struct load *load, size_t at, const struct hr_doc *input
 
 static enum hr_err read_pipeline(struct load *load)
 {
-    const struct hr_doc *list = hr__doc_get(load->root, "pipeline");
+    struct hr_doc *list = hr__doc_get(load->root, "pipeline");
 
     if (list == NULL)
         return hr__fail_at(load->error, HR_ERR_GRAPH, load->graph->file, load->root->line,
                            load->root->column, "the key \"pipeline\" is missing");
     if (list->kind != HR_DOC_LIST)
         return fail_doc(load, list, HR_ERR_TYPE, "\"pipeline\"", "a list of ops");
+    HR_TRY(hr__graph_open_groups(list, load->graph->file, load->error));
     if (list->as.list.count == 0)
         return hr__fail_at(load->error, HR_ERR_GRAPH, load->graph->file, list->line,
                            list->column, "\"pipeline\" is empty");

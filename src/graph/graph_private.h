@@ -55,6 +55,24 @@ HR_CHECK enum hr_err
 hr__graph_substitute(const struct hr_graph *graph, const struct hr_doc *written,
                      struct hr_doc **ret_doc, struct hr_error *reterr);
 
+/* graph_groups.c: replaces the groups (apply, one_of) in the list of nodes of a file by
+ * their steps, which have the parameter `when`. */
+HR_CHECK enum hr_err
+hr__graph_open_groups(struct hr_doc *pipeline, const char *file, struct hr_error *error);
+
+/* graph_when.c: reads the parameter `when` of a node. */
+HR_CHECK enum hr_err
+hr__graph_read_when(struct hr_graph_node *node, const struct hr_doc *value,
+                    struct hr_error *reterr);
+/* Fails if the op cannot be left out for some records. Needs the node's fields. */
+HR_CHECK enum hr_err
+hr__graph_check_when(const struct hr_graph_node *n, struct hr_error *error);
+/* Makes `after` the schema of records that may skip the node. Sizes that differ become
+ * unknown; with `largest`, those known of both become the larger. */
+HR_CHECK enum hr_err
+hr__graph_join_when(const struct hr_graph_node *n, const struct hr_schema *before,
+                    bool largest, struct hr_schema *after, struct hr_error *error);
+
 /* graph_check.c: checks everything that needs no schema. `order` (count entries) becomes
  * a topological order. */
 HR_CHECK enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order,

@@ -156,6 +156,8 @@ hr__thread_object(struct hr_thread *thread, const struct hr_thread_class *class,
  * timed. */
 void hr__thread_charge(struct hr_thread *thread, uint32_t node);
 
+struct hr_when; /* op/when.h */
+
 struct hr_op_ctx {
     const void *params;
     void *state; /* made by open(); NULL without */
@@ -164,8 +166,10 @@ struct hr_op_ctx {
     size_t field_count;
     const struct hr_record_id *id;
     struct hr_thread *thread;
-    uint32_t node;          /* number of the node in its graph */
-    uint64_t draw_id;       /* stable id of the node, the key of its draws */
+    uint32_t node;              /* number of the node in its graph */
+    uint64_t draw_id;           /* stable id of the node, the key of its draws */
+    const struct hr_when *when; /* the draws that decide whether it runs (op/when.h) */
+    size_t when_count;
     bool drop;              /* FILTER, and a SOURCE that drops, sets it: the record ends
                                here */
     struct hr_error *error; /* never NULL */

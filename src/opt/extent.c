@@ -44,6 +44,11 @@ static int64_t diagonal(int64_t height, int64_t width)
                                                         (double)width * (double)width));
 }
 
+static int64_t wider(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Sets the sides that infer has left open to what the op says. If it says nothing, those
  * of one record stay as they were, which keeps the aspect for ops that go by it. */
 static void close_sides(const struct hr_graph_node *n, struct hr_field *before,
@@ -58,6 +63,10 @@ static void close_sides(const struct hr_graph_node *n, struct hr_field *before,
         n->op->largest(n->params, &height, &width);
     else if (largest)
         height = width = diagonal(height, width);
+    if (n->when_count > 0) { /* some records skip the node */
+        height = wider(height, hr__field_height(before)->size);
+        width = wider(width, hr__field_width(before)->size);
+    }
     if (to_height->size < 0)
         to_height->size = height;
     if (to_width->size < 0)

@@ -20,6 +20,7 @@
 #include "core/fit.h"
 #include "headrace/code.h"
 #include "op/op.h"
+#include "op/when.h"
 
 struct hr_proc_slots {
     const uint16_t *at;
@@ -47,6 +48,9 @@ struct hr_proc_step {
     const struct hr_schema *input, *output; /* what its open() may look at, or NULL */
     struct hr_proc_slots fields;            /* bound fields, as in hr_op_ctx */
     struct hr_proc_slots parents;           /* EXPAND: what children are made of */
+
+    const struct hr_when *when; /* what decides whether it runs */
+    size_t when_count;
 
     /* Both. */
     uint32_t number;             /* of the node, below the program's `nodes` */

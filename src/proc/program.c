@@ -24,6 +24,7 @@ struct step_head {
     uint32_t field_count, parent_count, alias_count, before_count, after_count,
         clear_count;
     uint32_t has_input, has_output; /* schemas */
+    uint64_t when_count;
 };
 
 static struct program_head own_head(void)
@@ -74,6 +75,7 @@ static void write_step(const struct hr_proc_step *step, struct hr_str *out)
         .clear_count = (uint32_t)step->clear.count,
         .has_input = step->input != NULL,
         .has_output = step->output != NULL,
+        .when_count = step->when_count,
     };
 
     assert((step->code == NULL) != (step->op == NULL));
@@ -92,6 +94,7 @@ static void write_step(const struct hr_proc_step *step, struct hr_str *out)
     write_slots(out, step->before.at, step->before.count);
     write_slots(out, step->after.at, step->after.count);
     write_slots(out, step->clear.at, step->clear.count);
+    hr__str_add_bytes(out, step->when, step->when_count * sizeof *step->when);
     if (step->input != NULL)
         hr__wire_schema_write(step->input, out);
     if (step->output != NULL)
@@ -198,6 +201,17 @@ static struct hr_proc_slots read_slots(struct program_reader *reader, uint32_t c
     return (struct hr_proc_slots){list, list != NULL ? count : 0};
 }
 
+static const struct hr_when *read_when(struct program_reader *reader, uint64_t count)
+{
+    struct hr_when *when = NULL;
+
+    if (count > 0)
+        when = room(reader, count, sizeof *when, sizeof *when);
+    if (when != NULL)
+        hr__wire_take(&reader->in, when, (size_t)count * sizeof *when);
+    return when;
+}
+
 static const struct hr_schema *read_schema(struct program_reader *reader, uint32_t has)
 {
     struct hr_schema *schema;
@@ -218,7 +232,7 @@ static bool head_is_sound(const struct step_head *head, uint64_t nodes, bool las
     return kind && head->input_count <= HR_SCHEMA_FIELDS_MAX &&
            head->output_count <= HR_SCHEMA_FIELDS_MAX && head->number < nodes &&
            (head->code_bytes > 0) != (head->op_bytes > 0) && head->node_bytes > 0 &&
-           head->alias_count % 2 == 0;
+           head->alias_count % 2 == 0 && head->when_count <= HR_WHEN_MAX;
 }
 
 static void read_step(struct program_reader *reader, uint64_t nodes, bool last,
@@ -251,6 +265,8 @@ static void read_step(struct program_reader *reader, uint64_t nodes, bool last,
     step->before = read_slots(reader, head.before_count);
     step->after = read_slots(reader, head.after_count);
     step->clear = read_slots(reader, head.clear_count);
+    step->when = read_when(reader, head.when_count);
+    step->when_count = step->when != NULL ? (size_t)head.when_count : 0;
     step->input = read_schema(reader, head.has_input);
     step->output = read_schema(reader, head.has_output);
 }

@@ -74,6 +74,8 @@ bind(struct hr_server *server, struct hr_serve_step *step, struct hr_error *rete
     ctx->thread = &server->thread;
     ctx->node = from->number;
     ctx->draw_id = from->draw_id;
+    ctx->when = from->when;
+    ctx->when_count = from->when_count;
     ctx->error = &server->error;
     return HR_OK;
 }
@@ -153,7 +155,7 @@ enum hr_err hr__serve_op_run(struct hr_server *server, struct hr_serve_step *ste
     HR_TRY(begin(server, step, reterr));
     for (size_t i = 0; i < from->fields.count; i++)
         moved(server, from->fields.at[i]);
-    HR_TRY(step->op->apply(&step->ctx));
+    HR_TRY(hr__op_apply(step->op, &step->ctx));
     *ret_drop = step->ctx.drop;
     step->ctx.drop = false;
     HR_TRY(force_all(server, &from->after, reterr));

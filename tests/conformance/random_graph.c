@@ -373,6 +373,9 @@ static void add_step(struct random_graph *m, const struct hr_op *op)
         add_value(m, &op->params[i]);
         comma = ", ";
     }
+    if (below(m, 6) == 0) /* steps of three groups; refused where no record can skip it */
+        add(m, "%swhen: {group%d: %.2f}", comma, (int)below(m, 3),
+            hr__rng_uniform(&m->rng, 0, 1));
     add(m, "}\n");
 }
 
