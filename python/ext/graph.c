@@ -622,6 +622,10 @@ static PyMethodDef graph_methods[] = {
     {"optimize",     ext_graph_optimize,     METH_VARARGS,
      "optimize(profile, rule, strictness, records, seed, tick) -> (Graph, dict)\n--\n\n"
      "The nodes in the cheapest order (hr_graph_optimize), or the graph itself."        },
+    {"caches",       ext_graph_caches,       METH_VARARGS,
+     "caches(profile, rule, strictness, epochs, memory, folder, folder_bytes, refresh) "
+     "-> "
+     "list[dict]\n--\n\nWhere a cache pays (hr_graph_propose_cache), the best first."   },
     {NULL,           NULL,                   0,                         NULL            },
 };
 

@@ -1,12 +1,13 @@
 /*
- * What the nodes of a graph cost, and their cheapest order. Both run the graph for
- * seconds, so they release the interpreter's lock, and take it several times per second
- * to serve signals.
+ * What the nodes of a graph cost, their cheapest order, and where a cache pays. The first
+ * two run the graph for seconds, so they release the interpreter's lock, and take it
+ * several times per second to serve signals.
  */
 #include "ext.h"
 
 #include <string.h>
 
+#include "headrace/cache.h"
 #include "headrace/optimize.h"
 
 /* What the library's progress function needs. */
@@ -258,4 +259,81 @@ PyObject *ext_graph_optimize(PyObject *self, PyObject *args)
         fail(graph, &running, &error);
     ext_registry_end(graph->registry);
     return code == HR_OK ? result_tuple(self, found, &result) : NULL;
+}
+
+/* ---- caches ---- */
+
+static PyObject *place_of(const struct hr_cache_place *place)
+{
+    static const char *const variants[] = {"threads", "inline", "processes"};
+
+    return Py_BuildValue("{s:z,s:s,s:N,s:s,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:s}", "after",
+                         place->node, "where",
+                         place->node == NULL ? ""
+                         : place->in_folder  ? "folder"
+                                             : "memory",
+                         "chosen", PyBool_FromLong(place->chosen), "variant",
+                         variants[place->variant], "entry_bytes", place->entry_bytes,
+                         "total_bytes", place->total_bytes, "part", place->part,
+                         "fill_rate", place->fill_rate, "hit_rate", place->hit_rate,
+                         "rate", place->rate, "gain", place->gain, "refused",
+                         place->refused != NULL ? place->refused : "");
+}
+
+/* Frees the places. */
+static PyObject *list_of(struct hr_cache_places *places)
+{
+    PyObject *list = PyList_New(0);
+    struct hr_cache_place place;
+
+    for (size_t i = 0; list != NULL && hr_cache_places_get(places, i, &place) == HR_OK;
+         i++) {
+        PyObject *one = place_of(&place);
+
+        if (one == NULL || PyList_Append(list, one) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    hr_cache_places_free(places);
+    return list;
+}
+
+PyObject *ext_graph_caches(PyObject *self, PyObject *args)
+{
+    struct ext_graph *graph = (struct ext_graph *)self;
+    struct hr_optimize_options order;
+    struct hr_cache_options options;
+    struct hr_cache_places *places = NULL;
+    struct hr_profile *profile = NULL;
+    struct hr_error error = {0};
+    struct hr_graph *handle, *found = NULL;
+    long long epochs, memory, folder_bytes, refresh;
+    const char *text;
+    Py_ssize_t bytes;
+    int rule, strictness;
+    enum hr_err code;
+
+    hr_cache_options_init(&options);
+    hr_optimize_options_init(&order);
+    if (!PyArg_ParseTuple(args, "s#iiLLzLL:caches", &text, &bytes, &rule, &strictness,
+                          &epochs, &memory, &options.folder, &folder_bytes, &refresh) ||
+        (handle = take_frozen(graph)) == NULL)
+        return NULL;
+    options.epochs = epochs;
+    options.memory = memory;
+    options.folder_bytes = folder_bytes;
+    options.refresh = refresh;
+    order.rule = (enum hr_rule)rule;
+    order.strictness = (enum hr_strictness)strictness;
+    options.order = &order;
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_profile_parse(text, (size_t)bytes, "the profile", &profile, &error);
+    if (code == HR_OK)
+        code = hr_graph_propose_cache(handle, profile, &options, &found, &places, &error);
+    hr_profile_free(profile);
+    hr_graph_unref(found);
+    hr_graph_unref(handle);
+    Py_END_ALLOW_THREADS;
+    return code == HR_OK ? list_of(places)
+                         : ext_raise(graph->registry->state, &error, NULL, NULL);
 }

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .fieldspec import Spec, spec
     from .loader import Loader, UnknownLengthError
     from .mixing import mix
-    from .optimizing import Optimization, optimize
+    from .optimizing import CachePlace, Optimization, optimize
     from .pipeline import Pipeline
     from .sources import (
         arrow,
@@ -102,7 +102,7 @@ _NAMES = {
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",
     "mixing": "mix",
-    "optimizing": "Optimization optimize",
+    "optimizing": "CachePlace Optimization optimize",
     "pipeline": "Pipeline",
     "sources": "arrow coco concat csv files from_yaml hdf5 idx jsonl lines list lmdb load npy parquet range records "
     "tar tfrecord voc zip",
@@ -139,6 +139,7 @@ def __dir__() -> Sequence[str]:
 __all__ = [
     "ArgumentError",
     "Batch",
+    "CachePlace",
     "CancelledError",
     "ClosedError",
     "CodeError",

@@ -6,7 +6,7 @@ to the public classes.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 class Error(Exception):
     code: str  # "HR_ERR_SHAPE"
@@ -81,6 +81,20 @@ class OptimizeResult(TypedDict):
     run_ns: float
     dropped: str  # "": no order was
 
+class CacheResult(TypedDict):
+    after: str | None  # None: no cache
+    where: Literal["", "memory", "folder"]
+    chosen: bool
+    variant: Literal["threads", "inline", "processes"]
+    entry_bytes: float
+    total_bytes: float
+    part: float
+    fill_rate: float
+    hit_rate: float
+    rate: float
+    gain: float
+    refused: str  # "": it is not
+
 class Graph:
     def __init__(self) -> None: ...
     @staticmethod
@@ -136,6 +150,18 @@ class Graph:
     ) -> tuple[Graph, OptimizeResult]:
         """hr_graph_optimize: the graph in the new order, which shares the code of this one; or this
         one. Signals as for profile; an exception of `tick`, which is called once per batch, is raised."""
+    def caches(
+        self,
+        profile: str,
+        rule: int,
+        strictness: int,
+        epochs: int,
+        memory: int,
+        folder: str | None,
+        folder_bytes: int,
+        refresh: int,
+    ) -> list[CacheResult]:
+        """hr_graph_propose_cache in the order that the rule finds, the best place first."""
 
 class Iter:
     def __init__(self, graph: Graph, options: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from . import build
 from ._check import one_of, path_of
-from ._types import PathLike, Rule, Strictness
+from ._types import PathLike, Rule, Strictness, Variant
 from .errors import ArgumentError, ReadError, translated
 from .node import Node, Origin
 from .profiling import Profile, count, number, profile, save, saved
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 STRICTNESS: tuple[Strictness, ...] = ("exact", "close", "relaxed")  # as enum hr_strictness
 RULES: tuple[Rule, ...] = ("headrace", "pecan", "written")  # as enum hr_rule
+RULE_NUMBERS: dict[Rule, int] = {"headrace": 0, "pecan": 1, "written": 3}  # enum hr_rule
 
 
 class Move(NamedTuple):
@@ -33,6 +34,23 @@ class Move(NamedTuple):
     node: str
     was: int
     now: int
+
+
+class CachePlace(NamedTuple):
+    """A place for a cache, as predicted. Rates are records per second."""
+
+    after: str | None  # the node that it is right after; None: no cache
+    where: str  # "memory", "folder"; "" for none
+    chosen: bool
+    variant: Variant  # in which the pipeline was predicted to run
+    entry_bytes: float  # of a record
+    total_bytes: float  # of all records
+    part: float  # of the records that find room, 0 to 1
+    fill_rate: float  # in an epoch that fills the cache
+    hit_rate: float  # in the others
+    rate: float  # mean over the epochs
+    gain: float  # by the rate without a cache
+    refused: str  # why it cannot be there; "": it can, or it was not tried
 
 
 class Optimization(NamedTuple):
@@ -51,6 +69,7 @@ class Optimization(NamedTuple):
     difference: float  # the largest of a level, as a part of the range of its field; 0.0: the bytes are the same
     dropped: str  # why a cheaper order was not taken; "" if none was dropped
     profile: Profile
+    caches: tuple[CachePlace, ...] = ()  # places for a cache, the best first; () unless `epochs` was given
 
     @property
     def predicted(self) -> float:
@@ -63,6 +82,10 @@ class Optimization(NamedTuple):
         return self.written_run_ns / self.run_ns if self.moved and self.run_ns > 0 else 1.0
 
     def __str__(self) -> str:
+        text = self._order()
+        return "\n".join([text, *map(_place, self.caches[:4])])
+
+    def _order(self) -> str:
         if not self.moved:
             why = f"\n  the cheapest by the profile was dropped: {self.dropped}" if self.dropped else ""
             return f"no order is cheaper ({self.strictness}, rule {self.rule}){why}"
@@ -87,6 +110,14 @@ class Optimization(NamedTuple):
         if self.difference == 0:
             return f"{self.records} records have the same bytes"
         return f"the levels of {self.records} records differ by at most {100 * self.difference:.2g} % of their range"
+
+
+def _place(place: CachePlace) -> str:
+    where = "no cache" if place.after is None else f"cache after {place.after} in {place.where}"
+    room = f", room for {100 * place.part:.0f} %" if place.part < 1 and place.after is not None else ""
+    mark = " (chosen)" if place.chosen else ""
+    why = f"; refused: {place.refused}" if place.refused else ""
+    return f"  {where}{mark}: {place.gain:.2f}x predicted{room}{why}"
 
 
 def _time(ns: float) -> str:
@@ -139,8 +170,45 @@ def find(
     )
 
 
-def reorder(nodes: list[Node], graph: _headrace.Graph, order: tuple[str, ...]) -> Node:
-    """The output of the pipeline whose place i holds the node named order[i]; `nodes` are those of `graph`."""
+class Caching(NamedTuple):
+    """The arguments of `Graph.caches` that are not the profile and the order."""
+
+    epochs: int
+    memory: int
+    folder: str | None
+    folder_bytes: int
+    refresh: int
+
+
+def places(
+    graph: _headrace.Graph, costs: Profile, settings: Settings, moved: bool, asked: Caching
+) -> tuple[CachePlace, ...]:
+    """Where a cache pays in the order that was found."""
+    rule: Rule = settings.rule if moved else "written"
+    with translated():
+        found = graph.caches(costs.text, RULE_NUMBERS[rule], STRICTNESS.index(settings.strictness), *asked)
+    return tuple(CachePlace(**place) for place in found)
+
+
+def _cache_params(place: CachePlace, asked: Caching) -> dict[str, Any]:
+    """The parameters of the flow.cache that was predicted."""
+    folder = place.where == "folder"
+    given = {
+        "folder": asked.folder if folder else None,
+        "budget": asked.folder_bytes if folder else asked.memory,
+        "refresh": asked.refresh,
+    }
+    return {name: value for name, value in given.items() if value}
+
+
+def reorder(
+    nodes: list[Node],
+    graph: _headrace.Graph,
+    order: tuple[str, ...],
+    cache: tuple[str, dict[str, Any]] | None = None,
+) -> Node:
+    """The output of the pipeline whose place i holds the node named order[i]; `nodes` are those of `graph`.
+    `cache`: the node after which a cache stands, and its parameters."""
     infos = graph.nodes()
     at = {info["name"]: i for i, info in enumerate(infos)}
     several = {node.op for i, node in enumerate(nodes) if any(other.op == node.op for other in nodes[:i])}
@@ -156,6 +224,13 @@ def reorder(nodes: list[Node], graph: _headrace.Graph, order: tuple[str, ...]) -
         made.append(new)
     for info, new in zip(infos, made, strict=True):
         new.inputs = tuple(made[i] for i in info["inputs"])
+    if cache is not None:
+        before = made[order.index(cache[0])]
+        kept = Node("flow.cache", cache[1], (before,), None, None, None)
+        for new in made:
+            new.inputs = tuple(kept if one is before else one for one in new.inputs)
+        if not any(before in new.inputs or kept in new.inputs for new in made):
+            return kept
     if origin is not None:
         origin.nodes = made
     used = {i for info in infos for i in info["inputs"]}
@@ -216,6 +291,11 @@ class OptimizeOptions(TypedDict, total=False):
     seconds: float
     fresh: bool
     seed: int
+    epochs: int
+    cache_memory: int
+    cache_folder: PathLike | None
+    cache_bytes: int
+    refresh: int
 
 
 def optimize(pipeline: Pipeline, **options: Unpack[OptimizeOptions]) -> Pipeline:
@@ -234,6 +314,11 @@ def optimized(
     seconds: float,
     fresh: bool,
     seed: int,
+    epochs: int,
+    cache_memory: int,
+    cache_folder: PathLike | None,
+    cache_bytes: int,
+    refresh: int,
 ) -> Pipeline:
     """`Pipeline.optimize`."""
     from .pipeline import Pipeline
@@ -246,6 +331,14 @@ def optimized(
     number("seconds", seconds, "number of seconds", called="optimize")
     if not isinstance(fresh, bool):
         raise ArgumentError(f"optimize(): fresh is True or False, not {fresh!r:.60}", param="fresh")
+    folder = None if cache_folder is None else os.fsdecode(path_of(cache_folder, "optimize"))
+    asked = Caching(
+        count("epochs", epochs, called="optimize"),
+        cache_memory,
+        folder,
+        count("cache_bytes", cache_bytes, called="optimize"),
+        count("refresh", refresh, called="optimize"),
+    )
     costs = _given(given)
     built = _separate(pipeline._built, pipeline._node)
     with _workers(built):
@@ -255,8 +348,13 @@ def optimized(
             costs = profile(built.graph, seconds, None, 0.05, 0, True, seed)
             save(built.graph, costs)
         _, found = find(built.graph, costs, settings)
-    faster = Pipeline(reorder(built.nodes, built.graph, found.nodes)) if found.moved else Pipeline(pipeline._node)
-    if not found.moved:
+        if asked.epochs > 0:
+            found = found._replace(caches=places(built.graph, costs, settings, bool(found.moved), asked))
+    chosen = [place for place in found.caches if place.chosen and place.after is not None]
+    cache = (str(chosen[0].after), _cache_params(chosen[0], asked)) if chosen else None
+    changed = bool(found.moved) or cache is not None
+    faster = Pipeline(reorder(built.nodes, built.graph, found.nodes, cache) if changed else pipeline._node)
+    if not changed:
         faster.__dict__["_built"] = pipeline._built
     faster.__dict__["_report"] = found
     return faster

@@ -215,3 +215,41 @@ def test_ctrl_c_stops_it():
         written.optimize(profile=costs, records=1 << 40)
     assert time.monotonic() - began < 60
     timer.join()
+
+
+# ---- caches ----
+
+
+def dear() -> hr.Pipeline:
+    return hr.range(300).shuffle(seed=3).op("debug.spin", us=300, name="dear").batch(10)
+
+
+def test_a_cache_is_put_where_it_pays():
+    written = dear()
+    fast = written.optimize(seconds=0.5, epochs=10)
+    report = fast.report
+    assert report is not None and not report.moved
+    best = report.caches[0]
+    assert best.chosen and best.after == "dear" and best.where == "memory" and best.part == 1
+    assert 4 < best.gain <= 10.01 and best.total_bytes == 2400
+    assert names(fast) == ["source.range", "order.shuffle", "dear", "flow.cache", "batch.stack"]
+    assert digest(fast, epochs=2) == digest(written, epochs=2)
+    assert "cache after dear in memory (chosen)" in str(report)
+    assert next(place for place in report.caches if place.after is None).gain == 1
+    with pytest.raises(hr.ArgumentError, match="memory must be -1 or more"):
+        written.optimize(seconds=0.5, epochs=10, cache_memory=-2)
+
+
+def test_a_cache_beside_another_order(tmp_path):
+    fast = wasteful().optimize(seconds=0.5, epochs=20, cache_memory=-1, cache_folder=tmp_path / "kept")
+    assert fast.report is not None and fast.report.moved
+    assert names(fast)[:5] == ["source.range", "order.shuffle", "filter", "spin", "flow.cache"]
+    assert fast.report.caches[0].where == "folder"
+    assert digest(fast, epochs=2) == digest(wasteful(), epochs=2)
+
+
+def test_no_cache_without_epochs_or_gain():
+    assert dear().optimize(seconds=0.5).report.caches == ()  # type: ignore[union-attr]
+    cheap = hr.range(300).op("debug.identity").batch(10)
+    fast = cheap.optimize(seconds=0.5, epochs=10)
+    assert fast == cheap and fast.report is not None and fast.report.caches[0].after is None

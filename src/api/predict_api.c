@@ -9,7 +9,6 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "opt/reorder.h"
 
 #define CORES_MAX 65536
 
@@ -52,22 +51,6 @@ take(const struct hr_profile *profile, const struct hr_predict_options *options,
     return HR_OK;
 }
 
-/* Facts of the graph; NULL on failure. */
-static struct hr_cost_fact *
-facts_of(const struct hr_graph *graph, const struct hr_profile *profile,
-         struct hr_error *reterr)
-{
-    struct hr_cost_fact *facts = hr__calloc(graph->count, sizeof *facts);
-
-    if (facts == NULL)
-        hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    else if (hr__cost_facts(graph, profile, facts, reterr) != HR_OK) {
-        hr__free(facts);
-        facts = NULL;
-    }
-    return facts;
-}
-
 static struct hr_prediction *begin(struct hr_graph *graph, struct hr_error *reterr)
 {
     struct hr_prediction *made = hr__calloc(1, sizeof *made);
@@ -102,8 +85,9 @@ hr_graph_predict(struct hr_graph *graph, const struct hr_profile *profile,
                  const struct hr_predict_options *options,
                  struct hr_prediction **ret_prediction, struct hr_error *reterr)
 {
+    struct hr_cost_fact *facts = NULL;
+    struct hr_graph *same = NULL;
     struct hr_error error = {0};
-    struct hr_cost_fact *facts;
     struct hr_asked asked;
     enum hr_err code;
 
@@ -112,9 +96,10 @@ hr_graph_predict(struct hr_graph *graph, const struct hr_profile *profile,
                         "graph, profile and ret_prediction must not be NULL");
     HR_TRY(take(profile, options, &asked, reterr));
     HR_TRY(hr_graph_freeze(graph, reterr));
-    facts = facts_of(graph, profile, &error);
-    code =
-        facts != NULL ? make(graph, facts, &asked, ret_prediction, &error) : error.code;
+    code = hr__ordered_facts(graph, profile, NULL, &same, &facts, &error);
+    if (code == HR_OK)
+        code = make(same, facts, &asked, ret_prediction, &error);
+    hr__graph_unref(same);
     hr__free(facts);
     if (code != HR_OK && reterr != NULL)
         *reterr = error;
@@ -122,71 +107,6 @@ hr_graph_predict(struct hr_graph *graph, const struct hr_profile *profile,
 }
 
 /* ---- another order ---- */
-
-/* The graph in another order, frozen; NULL on failure. */
-static struct hr_graph *
-permuted(struct hr_graph *graph, const struct hr_reorder *order, struct hr_error *reterr)
-{
-    struct hr_graph *other = NULL;
-
-    if (order->moved == 0) {
-        hr__graph_ref(graph);
-        return graph;
-    }
-    if (hr__graph_permute(graph, order->nodes, &other, reterr) != HR_OK)
-        return NULL;
-    if (hr__graph_freeze(other, reterr) == HR_OK)
-        return other;
-    hr__graph_unref(other);
-    return NULL;
-}
-
-static enum hr_err
-predict_order(struct hr_graph *graph, const struct hr_cost_fact *facts,
-              const struct hr_reorder *order, const struct hr_asked *asked,
-              struct hr_graph **ret_graph, struct hr_prediction **ret_prediction,
-              struct hr_error *reterr)
-{
-    struct hr_cost_fact *moved = hr__calloc(graph->count, sizeof *moved);
-    struct hr_graph *other = NULL;
-    enum hr_err code;
-
-    if (moved == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    other = permuted(graph, order, reterr);
-    code = other != NULL ? HR_OK : reterr->code;
-    if (code == HR_OK) {
-        hr__cost_reorder(facts, order, other, moved);
-        code = make(other, moved, asked, ret_prediction, reterr);
-    }
-    hr__free(moved);
-    if (code != HR_OK)
-        hr__graph_unref(other);
-    else
-        *ret_graph = other;
-    return code;
-}
-
-/* The graph is frozen; *error is set on failure. */
-static enum hr_err
-find_order(struct hr_graph *graph, const struct hr_optimize_options *options,
-           const struct hr_asked *asked, struct hr_graph **ret_graph,
-           struct hr_prediction **ret_prediction, struct hr_error *error)
-{
-    struct hr_reorder_settings settings = {options->rule, options->strictness};
-    struct hr_cost_fact *facts = facts_of(graph, asked->profile, error);
-    struct hr_reorder order = {0};
-    enum hr_err code = facts != NULL ? HR_OK : error->code;
-
-    if (code == HR_OK)
-        code = hr__reorder(graph, asked->profile, &settings, &order, error);
-    if (code == HR_OK)
-        code =
-            predict_order(graph, facts, &order, asked, ret_graph, ret_prediction, error);
-    hr__reorder_finish(&order);
-    hr__free(facts);
-    return code;
-}
 
 enum hr_err
 hr_graph_predict_order(struct hr_graph *graph, const struct hr_profile *profile,
@@ -196,6 +116,8 @@ hr_graph_predict_order(struct hr_graph *graph, const struct hr_profile *profile,
                        struct hr_error *reterr)
 {
     struct hr_optimize_options defaults;
+    struct hr_cost_fact *facts = NULL;
+    struct hr_graph *other = NULL;
     struct hr_error error = {0};
     struct hr_asked asked;
     enum hr_err code;
@@ -206,8 +128,15 @@ hr_graph_predict_order(struct hr_graph *graph, const struct hr_profile *profile,
     hr_optimize_options_init(&defaults);
     HR_TRY(take(profile, options, &asked, reterr));
     HR_TRY(hr_graph_freeze(graph, reterr));
-    code = find_order(graph, order != NULL ? order : &defaults, &asked, ret_graph,
-                      ret_prediction, &error);
+    code = hr__ordered_facts(graph, profile, order != NULL ? order : &defaults, &other,
+                             &facts, &error);
+    if (code == HR_OK)
+        code = make(other, facts, &asked, ret_prediction, &error);
+    hr__free(facts);
+    if (code == HR_OK)
+        *ret_graph = other;
+    else
+        hr__graph_unref(other);
     if (code != HR_OK && reterr != NULL)
         *reterr = error;
     return code;

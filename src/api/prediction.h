@@ -28,6 +28,14 @@ HR_CHECK enum hr_err hr__predict(struct hr_graph *graph, const struct hr_cost_fa
                                  const struct hr_asked *asked, struct hr_prediction *ret,
                                  struct hr_error *reterr);
 
+/* Facts of a frozen graph, or with `options` of it in the order that the profile says is
+ * cheapest, by their rule and strictness. *ret_graph is that graph, frozen; unref it, and
+ * free *ret_facts with hr__free(). `error` is not NULL. */
+HR_CHECK enum hr_err
+hr__ordered_facts(struct hr_graph *graph, const struct hr_profile *profile,
+                  const struct hr_optimize_options *options, struct hr_graph **ret_graph,
+                  struct hr_cost_fact **ret_facts, struct hr_error *error);
+
 /* The pairs, in the user's cache folder; at this size the file is put aside, as
  * hr__accuracy_older(), and another one begun. */
 #define HR_ACCURACY_FILE "accuracy.jsonl"

@@ -32,6 +32,7 @@ static const struct cli_option explain_table[] = {
     {"strictness", 0, CLI_CHOICE, AT(strictness), "exact|close|relaxed",
      "with --profile: how far records of the cheapest order may differ, as in headrace "
      "optimize; default exact"},
+    CACHE_ASK_OPTIONS(struct explain_options, cache),
     {"html", 0, CLI_TEXT, AT(html), "FILE",
      "with --profile: write a page with both graphs drawn, bars of time, and each decision"},
     {"accuracy", 0, CLI_FLAG, AT(accuracy), NULL,
@@ -93,9 +94,11 @@ static int check(const struct explain_options *o, const struct cli_rest *rest)
         return cli_usage("--html needs --profile FILE");
     if (o->profile == NULL && o->what_if.count > 0)
         return cli_usage("--what-if needs --profile FILE");
+    if (o->profile == NULL && o->cache.epochs != 0)
+        return cli_usage("--epochs needs --profile FILE");
     if (o->what_if.count == 0 && rest->count > 1)
         return cli_usage("explain takes one graph; '%s' is too much", rest->words[1]);
-    return CLI_OK;
+    return cache_ask_check(&o->cache);
 }
 
 static int explain_one(struct hr_graph *graph, const struct explain_options *options,

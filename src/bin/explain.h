@@ -5,6 +5,7 @@
 #ifndef BIN_EXPLAIN_H
 #define BIN_EXPLAIN_H
 
+#include "cache_report.h"
 #include "graph_file.h"
 #include "out.h"
 #include "plan_options.h"
@@ -17,6 +18,7 @@ struct explain_options {
     const char *profile, *html; /* files */
     struct cli_params what_if;
     int strictness; /* enum hr_strictness */
+    struct cache_ask cache;
 };
 
 /* explain_measure.c: runs the frozen graph, then in every mode if it has modes, and

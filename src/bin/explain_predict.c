@@ -250,6 +250,39 @@ static void decide_variant(struct predicting *p)
     }
 }
 
+/* Rates are means over the epochs. */
+static int decide_cache(struct predicting *p)
+{
+    struct hr_optimize_options order;
+    struct explain_predictions *made = p->made;
+    struct explain_decision *d;
+    struct hr_cache_place place;
+    struct hr_graph *graph = NULL;
+    struct hr_error error = {0};
+
+    if (p->options->cache.epochs == 0)
+        return CLI_OK;
+    hr_optimize_options_init(&order);
+    order.strictness = (enum hr_strictness)p->options->strictness;
+    if (cache_propose(p->graph, p->profile, &p->options->cache,
+                      made->chosen > 0 ? &order : NULL, &graph, &made->places,
+                      &error) != HR_OK)
+        return cli_library(&error);
+    hr_graph_unref(graph);
+    made->epochs = p->options->cache.epochs;
+    d = &made->decisions[made->decision_count++];
+    *d = (struct explain_decision){.what = "cache"};
+    if (cache_chosen(made->places, &place)) {
+        cache_place_text(&place, d->chosen, sizeof(d->chosen));
+        d->rate = place.rate;
+    }
+    if (cache_runner_up(made->places, &place)) {
+        cache_place_text(&place, d->runner_up, sizeof(d->runner_up));
+        d->runner_rate = place.rate;
+    }
+    return CLI_OK;
+}
+
 /* ---- all ---- */
 
 static int predict_all(struct predicting *p, const struct cli_rest *rest)
@@ -264,7 +297,8 @@ static int predict_all(struct predicting *p, const struct cli_rest *rest)
         decide_threads(p);
         decide_variant(p);
     }
-    return add_what_if(p, rest);
+    code = p->run.plan == NULL ? decide_cache(p) : CLI_OK;
+    return code == CLI_OK ? add_what_if(p, rest) : code;
 }
 
 static int
@@ -281,6 +315,7 @@ show(const struct explain_predictions *made, const struct explain_options *optio
 
 static void finish(struct explain_predictions *made)
 {
+    hr_cache_places_free(made->places);
     for (size_t i = 0; i < made->column_count; i++) {
         hr_prediction_free(made->columns[i].prediction);
         hr_graph_unref(made->columns[i].graph);

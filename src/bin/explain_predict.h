@@ -9,7 +9,7 @@
 #include "headrace/predict.h"
 
 #define COLUMNS_MAX 3
-#define DECISIONS_MAX 3
+#define DECISIONS_MAX 4
 
 struct explain_column {
     char title[160];
@@ -31,7 +31,9 @@ struct explain_predictions {
     size_t chosen; /* the column of the order that is cheapest */
     struct explain_decision decisions[DECISIONS_MAX];
     size_t decision_count;
-    char note[320]; /* why there is no cheaper order, or "" */
+    char note[320];                 /* why there is no cheaper order, or "" */
+    struct hr_cache_places *places; /* for a cache; NULL: not asked */
+    int64_t epochs;                 /* that it was asked for */
 };
 
 /* explain_what_if.c: `words` are more of what --what-if takes. Returns a cli_exit code;

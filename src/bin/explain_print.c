@@ -183,6 +183,7 @@ void explain_print(const struct explain_predictions *p)
         printf("%s%s: %s\n", i == 0 ? "\n" : "", p->columns[i].title, info.reason);
     }
     print_decisions(p);
+    cache_report_print(p->places, p->epochs);
     if (p->note[0] != '\0')
         printf("%s\n", p->note);
 }
@@ -271,6 +272,7 @@ void explain_print_json(const struct explain_predictions *p)
         json_close(&json, '}');
     }
     json_close(&json, ']');
+    cache_report_json(&json, p->places);
     json_text(&json, "note", p->note[0] != '\0' ? p->note : NULL);
     json_close(&json, '}');
     json_end(&json);

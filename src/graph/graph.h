@@ -201,6 +201,15 @@ HR_CHECK enum hr_err
 hr__graph_permute(const struct hr_graph *graph, const uint32_t *nodes,
                   struct hr_graph **ret_graph, struct hr_error *reterr);
 
+/* A copy with a new node of this op right after node `after`: what read that node reads
+ * the new one. Otherwise as hr__graph_permute(). Takes ownership of `given` (may be
+ * NULL), also on failure. HR_ERR_ARGUMENT or HR_ERR_GRAPH if the op does not take
+ * `given`. */
+HR_CHECK enum hr_err
+hr__graph_insert(const struct hr_graph *graph, uint32_t after, const char *op,
+                 struct hr_doc *given, struct hr_graph **ret_graph,
+                 struct hr_error *reterr);
+
 /* Sets code, place and message; returns `code`. */
 enum hr_err hr__fail_at(struct hr_error *error, enum hr_err code, const char *file,
                         int line, int column, const char *format, ...) HR_PRINTF(6, 7);

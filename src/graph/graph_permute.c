@@ -1,5 +1,6 @@
 /*
- * graph/graph_permute.c - the nodes of a graph in other places.
+ * graph/graph_permute.c - copies of a graph: its nodes in other places, and with a node
+ * more.
  *
  * A place is a position in the list of nodes with the inputs that are written there. The
  * nodes that stand in the places change; names go with the nodes, and with them their
@@ -32,8 +33,9 @@ static enum hr_err append(const struct hr_graph *graph, struct hr_graph *copy,
                             n->line, n->column, reterr);
 }
 
-static enum hr_err fill(const struct hr_graph *graph, const uint32_t *nodes,
-                        struct hr_graph *copy, struct hr_error *reterr)
+/* What belongs to no node. */
+static enum hr_err
+share(const struct hr_graph *graph, struct hr_graph *copy, struct hr_error *reterr)
 {
     hr__code_table_unref(copy->codes);
     copy->codes = hr__code_table_ref(graph->codes);
@@ -42,6 +44,13 @@ static enum hr_err fill(const struct hr_graph *graph, const uint32_t *nodes,
         if (copy->file == NULL)
             return no_memory(reterr);
     }
+    return HR_OK;
+}
+
+static enum hr_err fill(const struct hr_graph *graph, const uint32_t *nodes,
+                        struct hr_graph *copy, struct hr_error *reterr)
+{
+    HR_TRY(share(graph, copy, reterr));
     for (uint32_t i = 0; i < graph->count; i++)
         HR_TRY(append(graph, copy, i, nodes[i], reterr));
     for (size_t r = 0; r < graph->rewrite_count; r++)
@@ -76,6 +85,86 @@ enum hr_err hr__graph_permute(const struct hr_graph *graph, const uint32_t *node
     if (copy == NULL)
         return no_memory(reterr);
     code = fill(graph, nodes, copy, reterr);
+    if (code != HR_OK) {
+        hr__graph_unref(copy);
+        return code;
+    }
+    *ret_graph = copy;
+    return HR_OK;
+}
+
+/* ---- a node more ---- */
+
+/* Node `node` of the graph, whose inputs from `after` on have moved one place. */
+static enum hr_err append_shifted(const struct hr_graph *graph, struct hr_graph *copy,
+                                  uint32_t node, uint32_t after, struct hr_error *reterr)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+    struct hr_doc *given = n->given != NULL ? hr__doc_copy(n->given) : NULL;
+    uint32_t inputs[HR_NODE_INPUTS_MAX];
+
+    if (n->given != NULL && given == NULL)
+        return no_memory(reterr);
+    for (size_t i = 0; i < n->input_count; i++)
+        inputs[i] = n->inputs[i] + (n->inputs[i] >= after);
+    return hr__graph_append(copy, n->op->name, n->name, inputs, n->input_count, given,
+                            n->line, n->column, reterr);
+}
+
+/* A name that no node of the graph has; takes over `given`. */
+static enum hr_err
+append_new(const struct hr_graph *graph, struct hr_graph *copy, uint32_t after,
+           const char *op, struct hr_doc *given, struct hr_error *reterr)
+{
+    char *name = hr__graph_auto_name(graph, graph->count, op);
+    enum hr_err code;
+
+    if (name == NULL) {
+        hr__doc_destroy(given);
+        return no_memory(reterr);
+    }
+    code = hr__graph_append(copy, op, name, &after, 1, given, 0, 0, reterr);
+    hr__free(name);
+    return code;
+}
+
+static enum hr_err
+fill_inserted(const struct hr_graph *graph, uint32_t after, const char *op,
+              struct hr_doc *given, struct hr_graph *copy, struct hr_error *reterr)
+{
+    enum hr_err code = share(graph, copy, reterr);
+
+    for (uint32_t i = 0; code == HR_OK && i <= after; i++)
+        code = append_shifted(graph, copy, i, after, reterr);
+    if (code != HR_OK) {
+        hr__doc_destroy(given);
+        return code;
+    }
+    HR_TRY(append_new(graph, copy, after, op, given, reterr));
+    for (uint32_t i = after + 1; i < graph->count; i++)
+        HR_TRY(append_shifted(graph, copy, i, after, reterr));
+    for (size_t r = 0; r < graph->rewrite_count; r++) {
+        uint32_t node = graph->rewrites[r].node;
+
+        if (hr__graph_make_after(copy, node + (node > after)) != HR_OK)
+            return no_memory(reterr);
+    }
+    return HR_OK;
+}
+
+enum hr_err hr__graph_insert(const struct hr_graph *graph, uint32_t after, const char *op,
+                             struct hr_doc *given, struct hr_graph **ret_graph,
+                             struct hr_error *reterr)
+{
+    struct hr_graph *copy = hr__graph_create();
+    enum hr_err code;
+
+    assert(after < graph->count);
+    if (copy == NULL) {
+        hr__doc_destroy(given);
+        return no_memory(reterr);
+    }
+    code = fill_inserted(graph, after, op, given, copy, reterr);
     if (code != HR_OK) {
         hr__graph_unref(copy);
         return code;

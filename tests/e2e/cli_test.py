@@ -554,6 +554,27 @@ def statistics_of_cedar_and_profiles_are_converted():
 
 
 @test
+def a_cache_is_proposed_and_the_digest_stays():
+    written = graph("dear.yaml", "pipeline:\n  - source.range: {n: 200}\n  - debug.spin: {us: 300}\n    name: dear\n  - batch.stack: {size: 8}\n")
+    words = ["optimize", written, "--seconds", "1", "--epochs", "10"]
+    found = run_json(*words, "-o", "cached.yaml", "-q")
+    assert found["nodes"] == ["source.range", "dear", "flow.cache", "batch.stack"]
+    best = found["caches"][0]
+    assert best["after"] == "dear" and best["in"] == "memory" and best["chosen"] and 4 < best["gain"] <= 10.01
+    digests = [run_json("run", graph, "--digest", "--epochs", "2", "--json", "-q")["digest"] for graph in (written, "cached.yaml")]
+    assert digests[0] == digests[1]
+    text = run(*words, "--cache-folder", temp / "entries").stdout
+    assert "after 'dear' in memory" in text and "after 'dear' in the folder" in text
+    run("profile", written, "--fuse", "--seconds", "1", "-o", "dear.json", "-q")
+    text = run("explain", written, "--profile", "dear.json", "--epochs", "10").stdout
+    assert "cache: after 'dear' in memory; " in text and "times the rate of the next best, " in text, text
+    for wrong, why in ((["--refresh", "3"], "need --epochs N"), (["--epochs", "3", "--cache-bytes", "1GB"], "needs --cache-folder")):
+        assert why in run("optimize", written, *wrong, code=2).stderr
+    assert "--epochs needs --profile" in run("explain", written, "--epochs", "3", code=2).stderr
+
+
+
+@test
 def optimize_uses_saved_profiles():
     written = graph("saved.yaml", "pipeline:\n  - source.range: {n: 400}\n  - debug.spin: {us: 20}\n"
                                   "  - record.filter: {expr: \"value > 300\"}\n  - batch.stack: {size: 10}\n")

@@ -1,0 +1,58 @@
+/*
+ * opt/cache_point.h - where in a graph a cache of records pays, and what a run of several
+ * epochs gains by it. Pure.
+ *
+ * In an epoch that fills the cache a record costs its work and the write of its entry.
+ * Later a record that found room costs the read of its entry instead of the work before
+ * the cache. Whether a cache may stand in a place at all (random draws, batches) is
+ * decided where the graph is frozen (graph/graph_cache.c).
+ */
+#ifndef HR_OPT_CACHE_POINT_H
+#define HR_OPT_CACHE_POINT_H
+
+#include "opt/cost.h"
+
+/* Where entries are kept. Rates are of one thread. */
+struct hr_cache_medium {
+    bool folder;               /* else memory */
+    double room;               /* bytes that it may take */
+    double read_ns, read_rate; /* of an entry, and bytes/s; read_rate 0: no bytes move */
+    double write_ns, write_rate; /* the same; 0: takes no time */
+    double device, device_from;  /* bytes/s of the device once all entries take more than
+                                    `device_from` bytes; 0: never waited for */
+};
+
+struct hr_cache_job {
+    double epochs;  /* that the job will still make; >= 1 */
+    double refresh; /* random draws before the cache change after this many; 0: never */
+    double records; /* of the largest source in an epoch; > 0 */
+};
+
+struct hr_cache_point {
+    uint32_t node; /* the cache is right after it; HR_NO_NODE: none */
+    size_t medium;
+    double bytes;     /* of an entry */
+    double total;     /* of all entries */
+    double part;      /* of the records that find room, 0 to 1 */
+    double fill, hit; /* records/s in epochs that fill it, and in the others */
+    double rate;      /* mean over the epochs */
+};
+
+/* The bytes of a record after the node: its fields of known size, and what the profile
+ * says of the others. */
+double hr__cache_entry_bytes(const struct hr_graph *graph,
+                             const struct hr_cost_fact *facts, uint32_t node);
+
+/*
+ * All points of a plan of the graph that the facts are of, the best first; no cache is
+ * one of them. Of equal rates the one with fewer bytes comes first. `ret_points` has room
+ * for (graph->count * media_count + 1). HR_ERR_MEMORY or HR_ERR_STATE as hr__cost_plan().
+ */
+HR_CHECK enum hr_err
+hr__cache_points(const struct hr_plan *plan, const struct hr_cost_fact *facts,
+                 const struct hr_cost_machine *machine, const struct hr_cache_job *job,
+                 const struct hr_cache_medium *media, size_t media_count,
+                 struct hr_cache_point *ret_points, size_t *ret_count,
+                 struct hr_error *reterr);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * opt/cache_point_test.c - caches predicted against what follows by hand, and what holds
+ * for all costs.
+ */
+#include "opt/cache_point.h"
+
+#include <math.h>
+
+#include "core/rng.h"
+#include "opt/opt.h"
+#include "tests/support/check.h"
+#include "tests/support/pipeline.h"
+
+#define NODES_MAX 8
+#define POINTS_MAX (2 * NODES_MAX + 1)
+
+/* A graph with a plan of one thread, costs that tests edit, and the points found. */
+struct made {
+    struct hr_graph *graph;
+    struct hr_plan plan;
+    struct hr_cost_fact facts[NODES_MAX];
+    struct hr_cost_machine machine;
+    struct hr_cache_medium media[2];
+    size_t media_count;
+    struct hr_cache_job job;
+    struct hr_cache_point points[POINTS_MAX];
+    size_t count;
+};
+
+static struct made make(const char *pipeline)
+{
+    struct hr_opt_settings settings = {
+        .cpus = 1, .threads = 1, .ordered = true, .fuse = true};
+    struct made made = {
+        .graph = pipeline_frozen(pipeline),
+        .machine = {.cores = 1,                                        .crowd = 1},
+        .media = {{.room = 1e12, .read_ns = 1000, .write_ns = 2000}},
+        .media_count = 1,
+        .job = {.epochs = 10,                                  .records = 1000          },
+    };
+
+    CHECK(made.graph->count <= NODES_MAX);
+    CHECK_OK(hr__plan_make(made.graph, &settings, &made.plan, NULL));
+    for (size_t i = 0; i < made.graph->count; i++)
+        made.facts[i] = (struct hr_cost_fact){.records = 1, .kept = 1};
+    return made;
+}
+
+static void finish(struct made *made)
+{
+    hr__plan_finish(&made->plan);
+    hr_graph_unref(made->graph);
+}
+
+static void find(struct made *made)
+{
+    struct hr_error error = {0};
+
+    if (hr__cache_points(&made->plan, made->facts, &made->machine, &made->job,
+                         made->media, made->media_count, made->points, &made->count,
+                         &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+}
+
+/* The point right after the node, of the first medium. */
+static const struct hr_cache_point *after(const struct made *made, uint32_t node)
+{
+    for (size_t i = 0; i < made->count; i++)
+        if (made->points[i].node == node && made->points[i].medium == 0)
+            return &made->points[i];
+    check_failed(__FILE__, __LINE__, "no point after node %u", node);
+    return NULL;
+}
+
+#define CHAIN                                                                            \
+    "  - source.range: {n: 1000}\n  - debug.spin: {us: 1}\n    name: a\n"                \
+    "  - debug.spin: {us: 1}\n    name: b\n  - batch.stack: {size: 8}\n"
+enum { SOURCE, A, B, STACK };
+
+TEST(a_hit_costs_the_read_and_a_miss_the_work_and_the_write)
+{
+    struct made made = make(CHAIN);
+
+    made.facts[A].cpu_ns = 100e3;
+    made.facts[B].cpu_ns = 10e3;
+    find(&made);
+    CHECK_EQ_INT(made.count, 4); /* after the source, a and b; none */
+    CHECK_EQ_INT(made.points[0].node, B);
+    CHECK_NEAR(after(&made, A)->fill, 1e9 / 112e3, 1e-3);
+    CHECK_NEAR(after(&made, A)->hit, 1e9 / 11e3, 1e-3);
+    CHECK_NEAR(after(&made, A)->rate, 10e9 / (112e3 + 9 * 11e3), 1e-3);
+    CHECK_NEAR(after(&made, B)->rate, 10e9 / (112e3 + 9 * 1e3), 1e-3);
+    CHECK_NEAR(after(&made, HR_NO_NODE)->rate, 1e9 / 110e3, 1e-3);
+    CHECK_NEAR(after(&made, SOURCE)->rate, 10e9 / (112e3 + 9 * 111e3), 1e-3);
+    finish(&made);
+}
+
+/* One epoch only writes; draws that change every two epochs fill it five times. */
+TEST(epochs_and_refresh_count)
+{
+    struct made made = make(CHAIN);
+
+    made.facts[A].cpu_ns = 100e3;
+    made.job.epochs = 1;
+    find(&made);
+    CHECK_EQ_INT(made.points[0].node, HR_NO_NODE);
+    made.job.epochs = 10;
+    made.job.refresh = 2;
+    find(&made);
+    CHECK_NEAR(after(&made, A)->rate, 10e9 / (5 * 102e3 + 5 * 1e3), 1e-3);
+    finish(&made);
+}
+
+TEST(what_finds_no_room_is_made_again)
+{
+    struct made made = make(CHAIN);
+
+    made.facts[A].cpu_ns = 100e3;
+    made.media[0].room = 2000; /* of 8000 bytes */
+    made.media[0].read_rate = made.media[0].write_rate = 1e9;
+    find(&made);
+    CHECK_NEAR(after(&made, A)->bytes, 8, 1e-9);
+    CHECK_NEAR(after(&made, A)->total, 8000, 1e-9);
+    CHECK_NEAR(after(&made, A)->part, 0.25, 1e-9);
+    CHECK_NEAR(after(&made, A)->fill, 1e9 / (100e3 + 0.25 * 2008), 1e-3);
+    CHECK_NEAR(after(&made, A)->hit, 1e9 / (75e3 + 0.25 * 1008), 1e-3);
+    made.media[0].room = 0;
+    find(&made);
+    CHECK_EQ_INT(made.count, 1);
+    finish(&made);
+}
+
+TEST(a_slow_disk_is_not_read_for_hits_and_a_slow_device_is)
+{
+    struct made made = make(CHAIN);
+
+    made.facts[SOURCE].bytes_out = 1e6;
+    made.machine.disk = 1e8; /* 100 records/s */
+    made.facts[A].cpu_ns = 1e3;
+    find(&made);
+    CHECK_NEAR(after(&made, HR_NO_NODE)->rate, 100, 1e-6);
+    CHECK_NEAR(after(&made, A)->fill, 100, 1e-6);
+    CHECK(after(&made, A)->hit > 1e5);
+    made.media[0].device = 8e3; /* 1000 entries/s, and one thread that waits */
+    find(&made);
+    CHECK_NEAR(after(&made, A)->hit, 1e9 / (1e6 + 1e3), 1e-3);
+    made.media[0].device_from = 9000; /* memory holds them all */
+    find(&made);
+    CHECK(after(&made, A)->hit > 1e5);
+    finish(&made);
+}
+
+TEST(values_of_a_cache_are_copied)
+{
+    struct made made = make(CHAIN);
+
+    made.facts[A].cpu_ns = 100e3;
+    made.machine.copy = 1e6; /* 8 us for 8 bytes */
+    find(&made);
+    CHECK_NEAR(after(&made, A)->fill, 1e9 / 110e3, 1e-3);
+    CHECK_NEAR(after(&made, A)->hit, 1e9 / 9e3, 1e-3);
+    finish(&made);
+}
+
+/* Records that a filter drops need no room. */
+TEST(a_filter_before_the_cache_counts)
+{
+    struct made made = make("  - source.range: {n: 1000}\n"
+                            "  - record.filter: {expr: \"value < 500\"}\n"
+                            "  - debug.spin: {us: 1}\n  - batch.stack: {size: 8}\n");
+
+    made.facts[1].kept = 0.5;
+    made.facts[2].records = made.facts[3].records = 0.5;
+    made.facts[2].cpu_ns = 100e3;
+    find(&made);
+    CHECK_NEAR(after(&made, 1)->total, 4000, 1e-9);
+    CHECK_NEAR(after(&made, 2)->total, 4000, 1e-9);
+    CHECK_EQ_INT(made.points[0].node, 2);
+    CHECK_NEAR(made.points[0].hit, 1e9 / 1e3, 1e-3);
+    finish(&made);
+}
+
+/* What both branches need is made again for the other one. */
+TEST(a_step_that_others_need_is_not_left_out)
+{
+    struct made made =
+        make("  - source.range: {n: 1000}\n    name: range\n"
+             "  - debug.spin: {us: 1}\n    name: shared\n"
+             "  - debug.spin: {us: 1}\n    name: left\n    inputs: [shared]\n"
+             "  - record.rename: {fields: {value: other}}\n    name: right\n"
+             "    inputs: [shared]\n"
+             "  - flow.zip: {}\n    inputs: [left, right]\n  - batch.stack: {size: 8}\n");
+
+    made.facts[1].cpu_ns = made.facts[2].cpu_ns = 100e3;
+    find(&made);
+    CHECK_NEAR(after(&made, 2)->hit, 1e9 / 101e3, 1e-3);
+    CHECK_NEAR(after(&made, 1)->hit, 1e9 / 101e3, 1e-3);
+    finish(&made);
+}
+
+TEST(what_holds_for_all_costs)
+{
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 0, 0);
+    for (int round = 0; round < 300; round++) {
+        struct made made = make(CHAIN);
+        double none, rates[POINTS_MAX], before;
+
+        made.media_count = 2;
+        for (int m = 0; m < 2; m++)
+            made.media[m] = (struct hr_cache_medium){
+                .room = hr__rng_double(&rng) * 1e5,
+                .read_ns = hr__rng_double(&rng) * 1e4,
+                .read_rate = 1e6 + hr__rng_double(&rng) * 1e9,
+                .write_ns = hr__rng_double(&rng) * 1e4,
+            };
+        for (int i = 0; i < 4; i++)
+            made.facts[i].cpu_ns = hr__rng_double(&rng) * 1e5;
+        made.job.epochs = 1 + floor(hr__rng_double(&rng) * 20);
+        find(&made);
+        none = after(&made, HR_NO_NODE)->rate;
+        for (size_t i = 0; i < made.count; i++) {
+            const struct hr_cache_point *p = &made.points[i];
+
+            CHECK(i == 0 || p->rate <= made.points[i - 1].rate);
+            CHECK(p->fill <= none * (1 + 1e-9) && p->part >= 0 && p->part <= 1);
+            CHECK(p->rate >= fmin(p->fill, p->hit) * (1 - 1e-9) &&
+                  p->rate <= fmax(p->fill, p->hit) * (1 + 1e-9));
+        }
+        for (uint32_t node = SOURCE; node <= B; node++)
+            rates[node] = after(&made, node)->rate;
+        made.job.epochs += 5; /* more epochs favour the later ones */
+        find(&made);
+        for (uint32_t node = SOURCE; node <= B; node++) {
+            const struct hr_cache_point *p = after(&made, node);
+
+            before = rates[node];
+            CHECK(p->hit >= p->fill ? p->rate >= before * (1 - 1e-9)
+                                    : p->rate <= before * (1 + 1e-9));
+        }
+        finish(&made);
+    }
+}
