@@ -27,22 +27,33 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct hr_frame frame;
 
     while (bytes >= HR_FRAME_HEAD) {
-        uint8_t *copy;
-        uint64_t sum;
+        uint8_t start[HR_FRAME_HEAD], *copy;
+        uint64_t sum = hr__hash64(data, 24, 0);
         size_t size;
 
-        if (hr__frame_read_head(data, &head, &error) != HR_OK)
-            break;
-        if (head.bytes > bytes - HR_FRAME_HEAD)
+        memcpy(start, data, sizeof start);
+        if (hr__frame_has_body((enum hr_frame_type)start[3]))
+            memcpy(start + 24, &sum, 8);
+        if (hr__frame_read_head(start, &head, &error) != HR_OK)
             break;
         size = HR_FRAME_HEAD + head.bytes;
+        if (hr__frame_has_body(head.type))
+            size += HR_FRAME_TAIL;
+        if (size > bytes)
+            break;
         copy = hr__malloc(size); /* its end is known to the sanitizer */
         if (copy == NULL)
             break;
         memcpy(copy, data, size);
-        sum = hr__hash64(copy + HR_FRAME_HEAD, head.bytes, hr__hash64(copy, 24, 0));
-        memcpy(copy + 24, &sum, 8);
-        head.hash = sum;
+        memcpy(copy, start, sizeof start);
+        if (hr__frame_has_body(head.type)) {
+            sum = hr__frame_sum(head.hash, copy + HR_FRAME_HEAD, head.bytes);
+            memcpy(copy + HR_FRAME_HEAD + head.bytes, &sum, HR_FRAME_TAIL);
+        } else {
+            sum = hr__hash64(copy + HR_FRAME_HEAD, head.bytes, hr__hash64(copy, 24, 0));
+            memcpy(copy + 24, &sum, 8);
+            head.hash = sum;
+        }
         if (hr__frame_read(copy, &head, copy + HR_FRAME_HEAD, &frame, &error) == HR_OK &&
             !hr__frame_has_body(frame.type))
             check_written(&frame, copy, size);

@@ -20,13 +20,23 @@ static void repair(char *at, size_t bytes)
     struct hr_error error = {0};
     struct hr_frame_head head;
 
-    while (bytes >= HR_FRAME_HEAD && hr__frame_read_head(at, &head, &error) == HR_OK &&
-           head.bytes <= bytes - HR_FRAME_HEAD) {
-        uint64_t sum = hr__hash64(at + HR_FRAME_HEAD, head.bytes, hr__hash64(at, 24, 0));
+    while (bytes >= HR_FRAME_HEAD) {
+        uint64_t sum = hr__hash64(at, 24, 0);
+        bool body = hr__frame_has_body((enum hr_frame_type)(uint8_t)at[3]);
+        size_t size;
 
-        memcpy(at + 24, &sum, 8);
-        at += HR_FRAME_HEAD + head.bytes;
-        bytes -= HR_FRAME_HEAD + head.bytes;
+        if (body)
+            memcpy(at + 24, &sum, 8);
+        if (hr__frame_read_head(at, &head, &error) != HR_OK)
+            return;
+        size = HR_FRAME_HEAD + head.bytes + (body ? HR_FRAME_TAIL : 0);
+        if (size > bytes)
+            return;
+        sum = body ? hr__frame_sum(sum, at + HR_FRAME_HEAD, head.bytes)
+                   : hr__hash64(at + HR_FRAME_HEAD, head.bytes, sum);
+        memcpy(body ? at + HR_FRAME_HEAD + head.bytes : at + 24, &sum, 8);
+        at += size;
+        bytes -= size;
     }
 }
 

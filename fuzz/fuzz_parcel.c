@@ -29,22 +29,25 @@ static void look(const struct hr_batch *batch)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct hr_error error = {0};
+    struct hr_parcel *parcel;
     struct hr_buffer *buffer;
 
     if (bytes < 3 || (buffer = hr_buffer_create(bytes - 2)) == NULL)
         return 0;
     memcpy(hr_buffer_data(buffer), data + 2, bytes - 2);
-    for (size_t i = 0; i < data[0] && hr__parcel_check(buffer, data[0], &error) == HR_OK;
-         i++) {
+    if (hr__parcel_open(buffer, data[0], &parcel, &error) != HR_OK)
+        parcel = NULL;
+    for (size_t i = 0; parcel != NULL && i < data[0]; i++) {
         struct hr_batch *batch = NULL;
 
-        if (hr__parcel_get(buffer, i, data[1], &batch, &error) == HR_OK) {
+        if (hr__parcel_get(parcel, i, data[1], &batch, &error) == HR_OK) {
             look(batch);
             hr_batch_unref(batch);
         } else if (error.message[0] == '\0' && error.code == HR_OK) {
             abort();
         }
     }
+    hr__parcel_close(parcel);
     hr_buffer_unref(buffer);
     return 0;
 }

@@ -42,7 +42,9 @@ void hr__fleet_send_text(struct hr_net *net, uint32_t peer, const struct hr_fram
     }
     if (bytes > 0)
         memcpy(hr_buffer_data(body), text, bytes);
-    hr__net_send_body(net, peer, frame, body);
+    hr__net_send_body(
+        net, peer, frame,
+        &(struct hr_net_part){hr_buffer_data(body), hr_buffer_bytes(body), body}, 1);
     hr_buffer_unref(body);
 }
 

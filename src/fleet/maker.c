@@ -207,15 +207,15 @@ static void open_ahead(struct hr_worker_process *w, struct hr_worker_job *job,
         (void)!open_range(w, job, next->at, next->until, &range, NULL);
 }
 
-static struct hr_buffer *
+/* No pieces if the worker stops, or without memory. */
+static void
 make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
             const struct hr_serve_task *task, const struct hr_serve_lease *next,
-            struct hr_error *reterr)
+            struct hr_parcel_pieces *pieces, struct hr_error *reterr)
 {
     struct hr_batch *batches[FRAME_POSITIONS_MAX] = {NULL};
     struct hr_parcel_item items[FRAME_POSITIONS_MAX];
     struct hr_error failed = {0};
-    struct hr_buffer *buffer = NULL;
 
     if (find_range(w, job, task->position) != NULL)
         open_ahead(w, job, next);
@@ -227,14 +227,13 @@ make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
     }
     if (failed.code == HR_ERR_CANCELLED) /* stopping */
         *reterr = failed;
-    else if (hr__parcel_write(items, task->count, w->pool, &buffer, reterr) != HR_OK) {
+    else if (hr__parcel_write(items, task->count, w->pool, pieces, reterr) != HR_OK) {
         for (uint32_t i = 0; i < task->count; i++)
             items[i] = (struct hr_parcel_item){NULL, reterr};
-        (void)!hr__parcel_write(items, task->count, w->pool, &buffer, NULL);
+        (void)!hr__parcel_write(items, task->count, w->pool, pieces, NULL);
     }
     for (uint32_t i = 0; i < task->count; i++)
         hr_batch_unref(batches[i]);
-    return buffer;
 }
 
 /* ---- sending ---- */
@@ -269,17 +268,18 @@ static void learn_size(struct hr_worker_process *w, struct hr_worker_job *job,
 }
 
 /* Under the lock; the client is the one that the task was for. */
-static size_t send_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
-                          const struct hr_serve_task *task, struct hr_buffer *buffer)
+static size_t
+send_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
+            const struct hr_serve_task *task, const struct hr_parcel_pieces *pieces)
 {
     const struct hr_frame frame = {.type = HR_FRAME_DATA,
                                    .position = task->position,
                                    .count = task->count,
                                    .generation = task->generation};
-    size_t bytes = hr_buffer_bytes(buffer), most = 2 * bytes;
+    size_t bytes = pieces->bytes, most = 2 * bytes;
 
     most = most > WAITING_BYTES ? most : WAITING_BYTES;
-    hr__net_send_body(w->base.net, task->client, &frame, buffer);
+    hr__net_send_body(w->base.net, task->client, &frame, pieces->parts, pieces->count);
     learn_size(w, job, task, bytes);
     w->role.clients[task->client].full =
         hr__net_queued(w->base.net, task->client) + bytes > most;
@@ -300,25 +300,27 @@ static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
     struct hr_worker_job *job = w->peers[task->client].job;
     uint64_t serial = w->peers[task->client].serial;
     struct hr_serve_lease next = lease_after(&w->role, task);
-    struct hr_buffer *buffer = NULL;
+    struct hr_parcel_pieces pieces;
     struct hr_error error = {0};
     size_t bytes = 0;
+
+    pieces.count = 0;
 
     job->holds++;
     hr__net_unlock(w->base.net);
     if (!job->opened)
         open_job(w, job);
     if (job->error.code == HR_OK)
-        buffer = make_parcel(w, job, task, &next, &error);
+        make_parcel(w, job, task, &next, &pieces, &error);
     hr__net_lock(w->base.net);
     if (w->peers[task->client].serial == serial) {
-        if (buffer != NULL)
-            bytes = send_parcel(w, job, task, buffer);
+        if (pieces.count > 0)
+            bytes = send_parcel(w, job, task, &pieces);
         else
             refuse(w, task->client, job->error.code != HR_OK ? &job->error : &error);
     }
     hr__serve_sent(&w->role, task, bytes, &w->actions);
-    hr_buffer_unref(buffer);
+    hr__parcel_drop(&pieces);
     job->holds--;
     hr__worker_job_release(w, job);
 }

@@ -20,13 +20,13 @@ enum kind { BATCH, FAILURE };
 
 struct head {
     char magic[8];
-    uint32_t version, count;
-    uint64_t zeros[6];
+    uint32_t version, count, entries, zero;
+    uint64_t zeros[5];
 };
 
 struct entry {
     uint64_t at, bytes;
-    uint32_t kind, zero;
+    uint32_t kind, count; /* positions */
     uint64_t zeros;
 };
 
@@ -167,116 +167,245 @@ static void schema_of(const struct hr_batch *batch, struct hr_schema *ret)
     }
 }
 
-/* A batch on its way to the wire. */
-struct packed {
-    struct hr_schema schema;
-    struct hr_wire_writer writer;
-    struct hr_wire_record record;
+/* Whether two batches have one schema, so that they may share a block. */
+static bool is_alike(const struct hr_batch *a, const struct hr_batch *b)
+{
+    bool alike = a->field_count == b->field_count;
+
+    for (size_t i = 0; alike && i < a->field_count; i++) {
+        const struct hr_value *x = &a->values[i], *y = &b->values[i];
+
+        alike =
+            x->kind == y->kind && x->dtype == y->dtype && x->strings == y->strings &&
+            x->ndim == y->ndim && a->texts[i] == b->texts[i] &&
+            memcmp(x->dims, y->dims, x->ndim * sizeof *x->dims) == 0 &&
+            (x->kind != HR_VALUE_RAGGED || x->u.ragged->levels == y->u.ragged->levels) &&
+            strcmp(a->names[i], b->names[i]) == 0;
+    }
+    return alike;
+}
+
+/* ---- writing ---- */
+
+/* Tensors of at least this size are sent from where they lie. */
+#define FAR_MIN ((size_t)64 << 10)
+
+/* Neighbouring items of one entry. */
+struct group {
+    const struct hr_parcel_item *items;
+    size_t count, bytes;
 };
 
+struct writing {
+    size_t group_count;
+    struct group groups[HR_PARCEL_ITEMS_MAX];
+    struct hr_schema schema;
+    struct hr_wire_writer writer;
+    struct hr_wire_far far[HR_SCHEMA_FIELDS_MAX]; /* payloads that are not written */
+    size_t far_count;
+    struct hr_wire_record records[HR_PARCEL_ITEMS_MAX];
+};
+
+/* Room for what is written about a group; its writer is to be finished. */
 static enum hr_err
-pack(struct packed *packed, const struct hr_batch *batch, struct hr_error *reterr)
+begin_group(struct writing *w, const struct group *group, struct hr_error *reterr)
 {
-    schema_of(batch, &packed->schema);
-    packed->record = (struct hr_wire_record){.values = batch->values};
-    return hr__wire_writer_init(&packed->writer, &packed->schema, true, reterr);
+    const struct hr_batch *first = group->items[0].batch;
+
+    schema_of(first, &w->schema);
+    for (size_t i = 0; i < group->count; i++)
+        w->records[i] = (struct hr_wire_record){.values = group->items[i].batch->values};
+    HR_TRY(hr__wire_writer_init(&w->writer, &w->schema, true, reterr));
+    if (w->group_count == 1 && group->count == 1) {
+        w->writer.far = w->far;
+        w->writer.far_min = FAR_MIN;
+    }
+    return HR_OK;
 }
 
-static enum hr_err item_bytes(const struct hr_parcel_item *item, size_t *ret_bytes,
-                              struct packed *packed, struct hr_error *reterr)
+static enum hr_err
+measure(struct writing *w, struct group *group, struct hr_error *reterr)
 {
     enum hr_err code;
 
-    if (item->batch == NULL) {
-        *ret_bytes = failure_bytes(item->error);
+    if (group->items[0].batch == NULL) {
+        group->bytes = failure_bytes(group->items[0].error);
         return HR_OK;
     }
-    code = pack(packed, item->batch, reterr);
+    code = begin_group(w, group, reterr);
     if (code == HR_OK)
-        *ret_bytes = hr__wire_block_bytes(&packed->writer, &packed->record, 1);
-    hr__wire_writer_finish(&packed->writer);
+        group->bytes = hr__wire_block_bytes(&w->writer, w->records, group->count);
+    hr__wire_writer_finish(&w->writer);
     return code;
 }
 
-static enum hr_err write_item(const struct hr_parcel_item *item, char *to,
-                              struct packed *packed, struct hr_error *reterr)
+static enum hr_err write_group(struct writing *w, const struct group *group, char *to,
+                               struct hr_error *reterr)
 {
     enum hr_err code;
 
-    if (item->batch == NULL) {
-        write_failure(item->error, to);
+    if (group->items[0].batch == NULL) {
+        write_failure(group->items[0].error, to);
         return HR_OK;
     }
-    code = pack(packed, item->batch, reterr);
-    if (code == HR_OK) {
-        (void)hr__wire_block_bytes(&packed->writer, &packed->record, 1); /* lays it */
-        code = hr__wire_block_write(&packed->writer, &packed->record, 1, to, reterr);
-    }
-    hr__wire_writer_finish(&packed->writer);
+    code = begin_group(w, group, reterr);
+    if (code == HR_OK)
+        code = hr__wire_block_write(&w->writer, w->records, group->count, to, reterr);
+    w->far_count = w->writer.far_count;
+    hr__wire_writer_finish(&w->writer);
     return code;
 }
 
-static enum hr_err
-write_all(const struct hr_parcel_item *items, size_t count, const size_t *sizes,
-          char *base, struct packed *packed, struct hr_error *reterr)
+static void
+group_items(struct writing *w, const struct hr_parcel_item *items, size_t count)
 {
-    struct head head = {.version = HR_PARCEL_VERSION, .count = (uint32_t)count};
-    size_t place = table_bytes(count), table = sizeof head;
+    w->group_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct group *last = &w->groups[w->group_count - 1];
+        bool joins =
+            i > 0 && (items[i].batch == NULL) == (items[i - 1].batch == NULL) &&
+            (items[i].batch == NULL ? items[i].error == items[i - 1].error
+                                    : is_alike(items[i].batch, items[i - 1].batch));
+
+        if (joins)
+            last->count++;
+        else
+            w->groups[w->group_count++] = (struct group){.items = &items[i], .count = 1};
+    }
+}
+
+/* Bytes of all groups, and of those that are not written (below). */
+static enum hr_err measure_all(struct writing *w, size_t *ret_total, size_t *ret_far,
+                               struct hr_error *reterr)
+{
+    size_t total = table_bytes(w->group_count);
+    const struct hr_batch *only = w->groups[0].items[0].batch;
+
+    *ret_far = 0;
+    for (size_t i = 0; i < w->group_count; i++) {
+        HR_TRY(measure(w, &w->groups[i], reterr));
+        total += hr__wire_align(w->groups[i].bytes);
+        if (total > HR_FRAME_DATA_MAX)
+            return hr__fail(reterr, HR_ERR_LIMIT,
+                            "a batch is larger than a frame of the service: at most %u "
+                            "bytes; make batches smaller",
+                            HR_FRAME_DATA_MAX);
+    }
+    if (w->group_count == 1 && w->groups[0].count == 1 && only != NULL)
+        for (size_t f = 0; f < only->field_count; f++)
+            *ret_far +=
+                hr__wire_is_far(&only->values[f], FAR_MIN) ? only->values[f].bytes : 0;
+    *ret_total = total;
+    return HR_OK;
+}
+
+static enum hr_err
+write_all(struct writing *w, size_t count, char *base, struct hr_error *reterr)
+{
+    struct head head = {.version = HR_PARCEL_VERSION,
+                        .count = (uint32_t)count,
+                        .entries = (uint32_t)w->group_count};
+    size_t place = table_bytes(w->group_count), table = sizeof head;
 
     memset(base, 0, place);
     memcpy(head.magic, magic, sizeof magic);
     memcpy(base, &head, sizeof head);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < w->group_count; i++) {
+        const struct group *group = &w->groups[i];
+        bool batch = group->items[0].batch != NULL;
         struct entry entry = {.at = place,
-                              .bytes = sizes[i],
-                              .kind = items[i].batch != NULL ? BATCH : FAILURE};
-        size_t end = place + sizes[i], next = hr__wire_align(end);
+                              .bytes = group->bytes,
+                              .kind = batch ? BATCH : FAILURE,
+                              .count = (uint32_t)group->count};
+        size_t end = place + group->bytes, next = hr__wire_align(end);
 
         memcpy(base + table, &entry, sizeof entry);
         table += sizeof entry;
-        memset(base + end, 0, next - end);
-        HR_TRY(write_item(&items[i], base + place, packed, reterr));
+        if (next > end) /* all of it is written */
+            memset(base + end, 0, next - end);
+        HR_TRY(write_group(w, group, base + place, reterr));
         place = next;
     }
     return HR_OK;
 }
 
-enum hr_err
-hr__parcel_write(const struct hr_parcel_item *items, size_t count, struct hr_pool *pool,
-                 struct hr_buffer **ret_buffer, struct hr_error *reterr)
+/* What was written, and what was not. */
+static void list_pieces(const struct writing *w, struct hr_buffer *written, size_t total,
+                        struct hr_parcel_pieces *ret)
 {
-    size_t total = table_bytes(count), sizes[HR_PARCEL_ITEMS_MAX];
-    struct packed *packed = hr__malloc(sizeof *packed);
-    struct hr_buffer *buffer = NULL;
-    enum hr_err code = HR_OK;
+    *ret = (struct hr_parcel_pieces){.bytes = total, .count = 1};
+    ret->parts[0] =
+        (struct hr_net_part){hr_buffer_data(written), hr_buffer_bytes(written), written};
+    for (size_t i = 0; i < w->far_count; i++) {
+        const struct hr_wire_far *far = &w->far[i];
 
-    assert(count > 0 && count <= HR_PARCEL_ITEMS_MAX);
-    if (packed == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    for (size_t i = 0; code == HR_OK && i < count; i++) {
-        code = item_bytes(&items[i], &sizes[i], packed, reterr);
-        total += code == HR_OK ? hr__wire_align(sizes[i]) : 0;
-        if (total > HR_FRAME_DATA_MAX)
-            code = hr__fail(reterr, HR_ERR_LIMIT,
-                            "a batch is larger than a frame of the service: at most %u "
-                            "bytes; make batches smaller",
-                            HR_FRAME_DATA_MAX);
+        ret->parts[ret->count++] =
+            (struct hr_net_part){far->data, far->bytes, hr_buffer_ref(far->owner)};
     }
-    if (code == HR_OK && hr_pool_get(pool, total, &buffer) != HR_OK)
-        code =
-            hr__fail(reterr, HR_ERR_MEMORY, "no memory for a batch of %zu bytes", total);
-    if (code == HR_OK)
-        code = write_all(items, count, sizes, hr_buffer_data(buffer), packed, reterr);
-    hr__free(packed);
+}
+
+static enum hr_err
+write_pieces(struct writing *w, size_t count, struct hr_pool *pool,
+             struct hr_parcel_pieces *ret_pieces, struct hr_error *reterr)
+{
+    struct hr_buffer *buffer;
+    size_t total = 0, far = 0;
+    enum hr_err code;
+
+    HR_TRY(measure_all(w, &total, &far, reterr));
+    if (hr_pool_get(pool, total - far, &buffer) != HR_OK)
+        return hr__fail(reterr, HR_ERR_MEMORY, "no memory for a batch of %zu bytes",
+                        total - far);
+    code = write_all(w, count, hr_buffer_data(buffer), reterr);
     if (code != HR_OK) {
         hr_buffer_unref(buffer);
         return code;
     }
-    *ret_buffer = buffer;
+    list_pieces(w, buffer, total, ret_pieces);
     return HR_OK;
 }
 
+enum hr_err
+hr__parcel_write(const struct hr_parcel_item *items, size_t count, struct hr_pool *pool,
+                 struct hr_parcel_pieces *ret_pieces, struct hr_error *reterr)
+{
+    struct writing *w = hr__malloc(sizeof *w);
+    enum hr_err code;
+
+    assert(count > 0 && count <= HR_PARCEL_ITEMS_MAX);
+    if (w == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    w->far_count = 0;
+    group_items(w, items, count);
+    code = write_pieces(w, count, pool, ret_pieces, reterr);
+    hr__free(w);
+    return code;
+}
+
+void hr__parcel_drop(struct hr_parcel_pieces *pieces)
+{
+    for (size_t i = 0; i < pieces->count; i++)
+        hr_buffer_unref(pieces->parts[i].owner);
+    pieces->count = 0;
+}
+
 /* ---- reading ---- */
+
+/* What the values of a block keep alive: the payload, and what they need beside it. */
+struct keep {
+    struct hr_buffer *buffer;
+    struct hr_arena arena;
+};
+
+struct hr_parcel {
+    struct hr_buffer *buffer;
+    size_t count, entries;
+    /* The entry that was read last. */
+    size_t at, first; /* its number; its first position */
+    struct entry entry;
+    struct hr_wire_block block; /* of batches, open if `is_open` */
+    bool is_open;
+};
 
 static struct entry entry_at(const struct hr_buffer *buffer, size_t at)
 {
@@ -288,38 +417,82 @@ static struct entry entry_at(const struct hr_buffer *buffer, size_t at)
     return entry;
 }
 
-enum hr_err
-hr__parcel_check(const struct hr_buffer *buffer, size_t count, struct hr_error *reterr)
+static enum hr_err check_table(const struct hr_buffer *buffer, const struct head *head,
+                               struct hr_error *reterr)
 {
-    size_t bytes = hr_buffer_bytes(buffer), after = table_bytes(count);
+    size_t bytes = hr_buffer_bytes(buffer), after = table_bytes(head->entries);
+    uint64_t positions = 0;
+
+    if (head->entries == 0 || head->entries > head->count || bytes < after)
+        return malformed(reterr, "it is shorter than its table");
+    for (size_t i = 0; i < head->entries; i++) {
+        struct entry entry = entry_at(buffer, i);
+
+        if (entry.at != after || entry.kind > FAILURE || entry.count == 0 ||
+            entry.bytes > bytes - after || hr__wire_align(entry.bytes) > bytes - after)
+            return malformed(reterr, "its table");
+        after += hr__wire_align(entry.bytes);
+        positions += entry.count;
+    }
+    return after == bytes && positions == head->count ? HR_OK
+                                                      : malformed(reterr, "its length");
+}
+
+static enum hr_err check(const struct hr_buffer *buffer, size_t count,
+                         struct head *ret_head, struct hr_error *reterr)
+{
     struct head head;
 
-    if (count == 0 || count > HR_PARCEL_ITEMS_MAX || bytes < after)
-        return malformed(reterr, "it is shorter than its table");
+    if (count == 0 || count > HR_PARCEL_ITEMS_MAX ||
+        hr_buffer_bytes(buffer) < sizeof head)
+        return malformed(reterr, "it is shorter than its head");
     memcpy(&head, hr_buffer_data(buffer), sizeof head);
-    if (memcmp(head.magic, magic, sizeof magic) != 0 || head.count != count)
+    if (memcmp(head.magic, magic, sizeof magic) != 0)
         return malformed(reterr, "its head");
     if (head.version != HR_PARCEL_VERSION)
         return hr__fail(reterr, HR_ERR_UNSUPPORTED,
                         "a worker sends batches in version %u; this release knows "
                         "version %u: install the same release everywhere",
                         head.version, HR_PARCEL_VERSION);
-    for (size_t i = 0; i < count; i++) {
-        struct entry entry = entry_at(buffer, i);
-
-        if (entry.at != after || entry.kind > FAILURE || entry.bytes > bytes - after ||
-            hr__wire_align(entry.bytes) > bytes - after)
-            return malformed(reterr, "its table");
-        after += hr__wire_align(entry.bytes);
-    }
-    return after == bytes ? HR_OK : malformed(reterr, "its length");
+    if (head.count != count)
+        return malformed(reterr, "its number of batches");
+    *ret_head = head;
+    return check_table(buffer, &head, reterr);
 }
 
-/* What the values of a batch keep alive: the payload, and what they need beside it. */
-struct keep {
-    struct hr_buffer *buffer;
-    struct hr_arena arena;
-};
+enum hr_err hr__parcel_open(struct hr_buffer *buffer, size_t count,
+                            struct hr_parcel **ret_parcel, struct hr_error *reterr)
+{
+    struct hr_parcel *parcel;
+    struct head head = {0};
+
+    HR_TRY(check(buffer, count, &head, reterr));
+    parcel = hr__calloc(1, sizeof *parcel);
+    if (parcel == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    parcel->buffer = hr_buffer_ref(buffer);
+    parcel->count = count;
+    parcel->entries = head.entries;
+    parcel->entry = entry_at(buffer, 0);
+    *ret_parcel = parcel;
+    return HR_OK;
+}
+
+static void close_entry(struct hr_parcel *parcel)
+{
+    if (parcel->is_open)
+        hr__wire_block_close(&parcel->block);
+    parcel->is_open = false;
+}
+
+void hr__parcel_close(struct hr_parcel *parcel)
+{
+    if (parcel == NULL)
+        return;
+    close_entry(parcel);
+    hr_buffer_unref(parcel->buffer);
+    hr__free(parcel);
+}
 
 static void release(void *user)
 {
@@ -350,12 +523,51 @@ static struct hr_buffer *keep_payload(struct hr_buffer *buffer, struct keep **re
     return owner;
 }
 
-static enum hr_err fill_batch(const struct hr_wire_block *block, struct hr_batch *batch,
-                              struct hr_error *reterr)
+static enum hr_err open_entry(struct hr_parcel *parcel, struct hr_error *reterr)
+{
+    const struct entry *entry = &parcel->entry;
+    struct keep *keep;
+    struct hr_buffer *owner;
+    enum hr_err code;
+
+    if (parcel->is_open)
+        return HR_OK;
+    owner = keep_payload(parcel->buffer, &keep);
+    if (owner == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    code = hr__wire_block_open(&parcel->block,
+                               (const char *)hr_buffer_data(parcel->buffer) + entry->at,
+                               entry->bytes, owner, NULL, &keep->arena, 0, reterr);
+    if (code == HR_OK && parcel->block.count != entry->count)
+        code = malformed(reterr, "a wrong number of batches");
+    if (code != HR_OK)
+        hr__wire_block_close(&parcel->block);
+    parcel->is_open = code == HR_OK;
+    hr_buffer_unref(owner);
+    return code;
+}
+
+/* Moves to the entry of a position. */
+static void find_entry(struct hr_parcel *parcel, size_t at)
+{
+    if (at >= parcel->first && at - parcel->first < parcel->entry.count)
+        return;
+    close_entry(parcel);
+    if (at < parcel->first)
+        parcel->at = parcel->first = 0;
+    parcel->entry = entry_at(parcel->buffer, parcel->at);
+    while (at - parcel->first >= parcel->entry.count) {
+        parcel->first += parcel->entry.count;
+        parcel->entry = entry_at(parcel->buffer, ++parcel->at);
+    }
+}
+
+static enum hr_err fill_batch(const struct hr_wire_block *block, size_t at,
+                              struct hr_batch *batch, struct hr_error *reterr)
 {
     struct hr_record_id id;
 
-    HR_TRY(hr__wire_block_get(block, 0, &id, batch->values, reterr));
+    HR_TRY(hr__wire_block_get(block, at, &id, batch->values, reterr));
     for (size_t i = 0; i < batch->field_count; i++) {
         const struct hr_value *value = &batch->values[i];
 
@@ -367,19 +579,17 @@ static enum hr_err fill_batch(const struct hr_wire_block *block, struct hr_batch
     return HR_OK;
 }
 
-static enum hr_err make_batch(const struct hr_wire_block *block, int64_t records,
-                              struct hr_batch **ret_batch, struct hr_error *reterr)
+static enum hr_err
+make_batch(const struct hr_wire_block *block, size_t at, int64_t records,
+           struct hr_batch **ret_batch, struct hr_error *reterr)
 {
-    struct hr_batch *batch;
+    struct hr_batch *batch = hr__batch_create(block->schema, NULL);
     enum hr_err code;
 
-    if (block->count != 1)
-        return malformed(reterr, "a batch of several");
-    batch = hr__batch_create(block->schema, NULL);
     if (batch == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     batch->records = records;
-    code = fill_batch(block, batch, reterr);
+    code = fill_batch(block, at, batch, reterr);
     if (code == HR_OK)
         *ret_batch = batch;
     else
@@ -387,33 +597,16 @@ static enum hr_err make_batch(const struct hr_wire_block *block, int64_t records
     return code;
 }
 
-static enum hr_err
-read_batch(struct hr_buffer *buffer, const struct entry *entry, int64_t records,
-           struct hr_batch **ret_batch, struct hr_error *reterr)
-{
-    struct hr_wire_block block;
-    struct keep *keep;
-    struct hr_buffer *owner = keep_payload(buffer, &keep);
-    enum hr_err code;
-
-    if (owner == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    code = hr__wire_block_open(&block, (const char *)hr_buffer_data(buffer) + entry->at,
-                               entry->bytes, owner, NULL, &keep->arena, 0, reterr);
-    if (code == HR_OK)
-        code = make_batch(&block, records, ret_batch, reterr);
-    hr__wire_block_close(&block);
-    hr_buffer_unref(owner);
-    return code;
-}
-
-enum hr_err hr__parcel_get(struct hr_buffer *buffer, size_t at, int64_t records,
+enum hr_err hr__parcel_get(struct hr_parcel *parcel, size_t at, int64_t records,
                            struct hr_batch **ret_batch, struct hr_error *reterr)
 {
-    struct entry entry = entry_at(buffer, at);
+    const struct entry *entry = &parcel->entry;
 
-    if (entry.kind == FAILURE)
-        return read_failure((const char *)hr_buffer_data(buffer) + entry.at, entry.bytes,
-                            reterr);
-    return read_batch(buffer, &entry, records, ret_batch, reterr);
+    assert(at < parcel->count);
+    find_entry(parcel, at);
+    if (entry->kind == FAILURE)
+        return read_failure((const char *)hr_buffer_data(parcel->buffer) + entry->at,
+                            entry->bytes, reterr);
+    HR_TRY(open_entry(parcel, reterr));
+    return make_batch(&parcel->block, at - parcel->first, records, ret_batch, reterr);
 }

@@ -43,6 +43,41 @@ static size_t make(struct hr_batch **batches)
     return count;
 }
 
+/* Writes items as they arrive: in one piece. */
+static enum hr_err write_one(const struct hr_parcel_item *items, size_t count,
+                             struct hr_buffer **ret_buffer, struct hr_error *reterr)
+{
+    struct hr_parcel_pieces pieces;
+    struct hr_buffer *buffer;
+    size_t at = 0;
+
+    HR_TRY(hr__parcel_write(items, count, pool, &pieces, reterr));
+    buffer = hr_buffer_create(pieces.bytes);
+    for (size_t i = 0; buffer != NULL && i < pieces.count; i++) {
+        memcpy((char *)hr_buffer_data(buffer) + at, pieces.parts[i].data,
+               pieces.parts[i].bytes);
+        at += pieces.parts[i].bytes;
+    }
+    CHECK(buffer == NULL || at == pieces.bytes);
+    hr__parcel_drop(&pieces);
+    *ret_buffer = buffer;
+    return buffer != NULL ? HR_OK : HR_ERR_MEMORY;
+}
+
+/* Reads one item. */
+static enum hr_err
+read_one(struct hr_buffer *buffer, size_t count, size_t at, int64_t records,
+         struct hr_batch **ret_batch, struct hr_error *reterr)
+{
+    struct hr_parcel *parcel;
+    enum hr_err code;
+
+    HR_TRY(hr__parcel_open(buffer, count, &parcel, reterr));
+    code = hr__parcel_get(parcel, at, records, ret_batch, reterr);
+    hr__parcel_close(parcel);
+    return code;
+}
+
 static void check_equal(const struct hr_batch *a, const struct hr_batch *b)
 {
     CHECK_EQ_INT(hr_batch_records(a), hr_batch_records(b));
@@ -71,6 +106,7 @@ TEST(batches_come_back_in_place_and_outlive_the_parcel)
 {
     struct hr_batch *batches[BATCHES], *read[BATCHES];
     struct hr_parcel_item items[BATCHES];
+    struct hr_parcel *parcel;
     struct hr_buffer *buffer;
     size_t count;
 
@@ -79,11 +115,15 @@ TEST(batches_come_back_in_place_and_outlive_the_parcel)
     CHECK_EQ_INT(count, BATCHES);
     for (size_t i = 0; i < count; i++)
         items[i] = (struct hr_parcel_item){batches[i], NULL};
-    CHECK_OK(hr__parcel_write(items, count, pool, &buffer, NULL));
-    CHECK_OK(hr__parcel_check(buffer, count, NULL));
-    for (size_t i = 0; i < count; i++)
-        CHECK_OK(hr__parcel_get(buffer, i, hr_batch_records(batches[i]), &read[i], NULL));
+    CHECK_OK(write_one(items, count, &buffer, NULL));
+    CHECK_OK(hr__parcel_open(buffer, count, &parcel, NULL));
     hr_buffer_unref(buffer);
+    for (size_t k = 0; k < count; k++) { /* from the middle on, then the first ones */
+        size_t i = (k + count / 2) % count;
+
+        CHECK_OK(hr__parcel_get(parcel, i, hr_batch_records(batches[i]), &read[i], NULL));
+    }
+    hr__parcel_close(parcel);
     for (size_t i = 0; i < count; i++) {
         check_equal(batches[i], read[i]);
         hr_batch_unref(batches[i]);
@@ -115,9 +155,8 @@ TEST(a_failure_comes_back_as_the_same_error)
     struct hr_buffer *buffer;
 
     start();
-    CHECK_OK(hr__parcel_write(&item, 1, pool, &buffer, NULL));
-    CHECK_OK(hr__parcel_check(buffer, 1, NULL));
-    CHECK_ERR(HR_ERR_FORMAT, hr__parcel_get(buffer, 0, 1, &batch, &read));
+    CHECK_OK(write_one(&item, 1, &buffer, NULL));
+    CHECK_ERR(HR_ERR_FORMAT, read_one(buffer, 1, 0, 1, &batch, &read));
     CHECK_EQ_INT(memcmp(&error, &read, sizeof read), 0);
     hr_buffer_unref(buffer);
 }
@@ -131,11 +170,11 @@ TEST(a_batch_of_another_size_is_refused)
 
     start();
     count = make(batches);
-    CHECK_OK(hr__parcel_write(&(struct hr_parcel_item){batches[0], NULL}, 1, pool,
-                              &buffer, NULL));
-    CHECK_ERR(HR_ERR_FORMAT, hr__parcel_get(buffer, 0, 7, &read, &error));
+    CHECK_OK(write_one(&(struct hr_parcel_item){batches[0], NULL}, 1, &buffer, NULL));
+    CHECK_ERR(HR_ERR_FORMAT, read_one(buffer, 1, 0, 7, &read, &error));
     CHECK_HAS(error.message, "wrong number of records");
-    CHECK_ERR(HR_ERR_FORMAT, hr__parcel_check(buffer, 2, &error));
+    CHECK_ERR(HR_ERR_FORMAT, read_one(buffer, 2, 0, 8, &read, &error));
+    CHECK_HAS(error.message, "number of batches");
     hr_buffer_unref(buffer);
     for (size_t i = 0; i < count; i++)
         hr_batch_unref(batches[i]);
@@ -152,13 +191,13 @@ TEST(any_changed_byte_is_an_error_or_harmless)
     start();
     hr__rng_init(&rng, check_seed(), 0, 0);
     count = make(batches);
-    CHECK_OK(hr__parcel_write(
+    CHECK_OK(write_one(
         (struct hr_parcel_item[]){
             {batches[0], NULL   },
             {NULL,       &failed},
             {batches[1], NULL   }
     },
-        3, pool, &buffer, NULL));
+        3, &buffer, NULL));
     for (int trial = 0; trial < 3000; trial++) {
         struct hr_buffer *copy = hr_buffer_create(hr_buffer_bytes(buffer));
         size_t top = trial % 2 == 0 ? 600 : hr_buffer_bytes(buffer);
@@ -168,8 +207,8 @@ TEST(any_changed_byte_is_an_error_or_harmless)
         CHECK(copy != NULL);
         memcpy(hr_buffer_data(copy), hr_buffer_data(buffer), hr_buffer_bytes(buffer));
         ((char *)hr_buffer_data(copy))[at] ^= (char)(1 << hr__rng_below(&rng, 8));
-        for (size_t i = 0; i < 3 && hr__parcel_check(copy, 3, NULL) == HR_OK; i++)
-            if (hr__parcel_get(copy, i, 8, &read, NULL) == HR_OK)
+        for (size_t i = 0; i < 3; i++)
+            if (read_one(copy, 3, i, 8, &read, NULL) == HR_OK)
                 hr_batch_unref(read);
         hr_buffer_unref(copy);
     }
@@ -191,10 +230,9 @@ TEST(failing_allocations_are_errors)
         uint64_t calls;
 
         hr__fault_arm(HR_FAULT_ALLOC, nth);
-        code = hr__parcel_write(&(struct hr_parcel_item){batches[0], NULL}, 1, pool,
-                                &buffer, NULL);
+        code = write_one(&(struct hr_parcel_item){batches[0], NULL}, 1, &buffer, NULL);
         if (code == HR_OK)
-            code = hr__parcel_get(buffer, 0, 8, &read, NULL);
+            code = read_one(buffer, 1, 0, 8, &read, NULL);
         calls = hr__fault_calls();
         hr__fault_arm(0, 0);
         if (code == HR_OK)
@@ -206,4 +244,49 @@ TEST(failing_allocations_are_errors)
     }
     for (size_t i = 0; i < count; i++)
         hr_batch_unref(batches[i]);
+}
+
+/* A batch of a tensor of `rows` x 2400 bytes, beside its numbers. */
+static struct hr_batch *make_wide(size_t rows)
+{
+    struct hr_batch *batch = NULL;
+    struct hr_graph *graph;
+    struct hr_iter *iter;
+    char text[512];
+
+    snprintf(text, sizeof text,
+             GRAPH("  - source.range: {n: 600, field: label}\n"
+                   "  - tensor.one_hot: {classes: 600}\n"
+                   "  - batch.stack: {size: %zu}\n"),
+             rows);
+    graph = load(text);
+    CHECK_OK(hr_iter_open(graph, NULL, &iter, NULL));
+    CHECK_OK(hr_iter_next(iter, &batch, NULL));
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+    return batch;
+}
+
+TEST(large_tensors_are_sent_from_where_they_lie)
+{
+    const size_t rows[] = {10, 27, 28, 29, 512};
+
+    start();
+    for (size_t i = 0; i < 5; i++) {
+        struct hr_batch *batch = make_wide(rows[i]), *read;
+        struct hr_parcel_pieces pieces;
+        struct hr_buffer *buffer;
+        const struct hr_parcel_item item = {batch, NULL};
+        bool far = rows[i] * 2400 >= 65536 && rows[i] * 2400 % 64 == 0;
+
+        CHECK_OK(hr__parcel_write(&item, 1, pool, &pieces, NULL));
+        CHECK_EQ_INT(pieces.count, far ? 2 : 1);
+        hr__parcel_drop(&pieces);
+        CHECK_OK(write_one(&item, 1, &buffer, NULL));
+        CHECK_OK(read_one(buffer, 1, 0, (int64_t)rows[i], &read, NULL));
+        check_equal(batch, read);
+        hr_buffer_unref(buffer);
+        hr_batch_unref(batch);
+        hr_batch_unref(read);
+    }
 }

@@ -6,6 +6,7 @@
  */
 #include "fleet/remote.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,8 +61,10 @@ struct hr_remote {
     struct hr_error last;  /* the last trouble, for when nothing comes */
     uint32_t told_by;      /* the connection whose ERROR that is, or 0 */
     /* The consumer's. */
-    bool ended, broken; /* the end was delivered; a batch could not be read */
-    uint64_t number;    /* batches delivered, those before the state included */
+    struct hr_parcel *parcel; /* that it reads from, or NULL: all of what was taken */
+    struct hr_taken taken;    /* what is left of it */
+    bool ended, broken;       /* the end was delivered; a batch could not be read */
+    uint64_t number;          /* batches delivered, those before the state included */
     uint64_t first_batch_ns, wait_ns, bytes, start_number;
     uint64_t waiting_ns; /* since when it waits for a batch; 0: it does not */
 };
@@ -182,17 +185,19 @@ static void take_error(struct hr_remote *r, uint32_t peer, const struct hr_frame
 static void take_data(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame,
                       struct hr_buffer *data)
 {
+    struct hr_parcel *parcel = NULL;
     struct hr_error error = {0};
     bool kept = false;
 
-    if (hr__parcel_check(data, frame->count, &error) != HR_OK ||
-        hr__client_data(&r->client, peer, frame, hr_buffer_bytes(data), data, &kept,
+    if (hr__parcel_open(data, frame->count, &parcel, &error) != HR_OK ||
+        hr__client_data(&r->client, peer, frame, hr_buffer_bytes(data), parcel, &kept,
                         &r->actions, &error) != HR_OK) {
         r->last = error;
         hr__fleet_refuse(r->net, peer, &error);
     }
     if (!kept)
-        hr_buffer_unref(data);
+        hr__parcel_close(parcel);
+    hr_buffer_unref(data);
     pthread_cond_signal(&r->ready);
 }
 
@@ -366,12 +371,13 @@ static void finish(struct hr_remote *r)
     for (size_t i = 0; i < WORKERS_MAX; i++)
         hr__free(r->workers[i].address);
     for (;;) {
-        struct hr_buffer *held = hr__cursor_drop(&r->cursor);
+        struct hr_parcel *held = hr__cursor_drop(&r->cursor);
 
         if (held == NULL)
             break;
-        hr_buffer_unref(held);
+        hr__parcel_close(held);
     }
+    hr__parcel_close(r->parcel);
     hr__client_finish(&r->client);
     hr__cursor_finish(&r->cursor);
     hr__actions_finish(&r->actions);
@@ -464,10 +470,9 @@ static enum hr_err time_out(const struct hr_remote *r, struct hr_error *reterr)
                     r->last.message[0] != '\0' ? r->last.message : "none");
 }
 
-/* Under the lock: the next batch's bytes, or why there are none. HR_OK without bytes when
- * the time is over. */
-static enum hr_err take(struct hr_remote *r, uint64_t until_ns, struct hr_taken *taken,
-                        struct hr_buffer **ret_data, struct hr_error *reterr)
+/* Under the lock: the next frame, or why there is none. HR_OK without one when the time
+ * is over. */
+static enum hr_err take(struct hr_remote *r, uint64_t until_ns, struct hr_error *reterr)
 {
     uint64_t limit = r->outputs.options.timeout_ns, now = hr__now_ns();
     uint64_t give_up;
@@ -475,7 +480,7 @@ static enum hr_err take(struct hr_remote *r, uint64_t until_ns, struct hr_taken 
     if (r->waiting_ns == 0)
         r->waiting_ns = now;
     give_up = limit > 0 && limit < UINT64_MAX - now ? r->waiting_ns + limit : UINT64_MAX;
-    while (r->broken || !hr__cursor_take(&r->cursor, 1, taken)) {
+    while (r->broken || !hr__cursor_take(&r->cursor, UINT32_MAX, &r->taken)) {
         now = hr__now_ns();
         if (atomic_load(&r->cancelled))
             return hr__fail(reterr, HR_ERR_CANCELLED, "the run was cancelled");
@@ -493,9 +498,8 @@ static enum hr_err take(struct hr_remote *r, uint64_t until_ns, struct hr_taken 
         wait(r, until_ns < give_up ? until_ns : give_up);
     }
     r->waiting_ns = 0;
-    *ret_data = taken->payload;
-    if (!taken->last)
-        hr_buffer_ref(taken->payload);
+    assert(r->taken.last);
+    r->parcel = r->taken.payload;
     hr__client_taken(&r->client, now, &r->actions);
     perform(r);
     return HR_OK;
@@ -511,50 +515,64 @@ static void acknowledge(struct hr_remote *r)
     perform(r);
 }
 
+/* The next batch of the frame that was taken. */
 static enum hr_err
-read_batch(struct hr_remote *r, const struct hr_taken *taken, struct hr_buffer *data,
-           struct hr_batch **ret_batch, struct hr_error *reterr)
+read_batch(struct hr_remote *r, struct hr_batch **ret_batch, struct hr_error *reterr)
 {
+    uint64_t position = r->taken.position, within;
     struct hr_batch *batch;
-    uint64_t within;
 
-    HR_TRY(hr__parcel_get(data, taken->skip,
-                          (int64_t)hr__outputs_records(&r->outputs, taken->position),
-                          &batch, reterr));
-    batch->epoch = (int64_t)hr__outputs_epoch(&r->outputs, taken->position, &within);
-    r->number = taken->position + 1;
+    HR_TRY(hr__parcel_get(r->parcel, r->taken.skip,
+                          (int64_t)hr__outputs_records(&r->outputs, position), &batch,
+                          reterr));
+    batch->epoch = (int64_t)hr__outputs_epoch(&r->outputs, position, &within);
+    r->number = position + 1;
     r->bytes += batch->bytes;
     if (r->first_batch_ns == 0)
         r->first_batch_ns = hr__now_ns();
     *ret_batch = batch;
+    r->taken.position++;
+    r->taken.skip++;
+    if (--r->taken.count == 0) {
+        hr__parcel_close(r->parcel);
+        r->parcel = NULL;
+    }
     return HR_OK;
+}
+
+/* It stays failed. */
+static void break_off(struct hr_remote *r, struct hr_error *error)
+{
+    hr__parcel_close(r->parcel);
+    r->parcel = NULL;
+    hr__net_lock(r->net);
+    r->broken = true;
+    r->error.code = HR_OK; /* this comes first in the order of batches */
+    fail(r, error);
+    *error = r->error;
+    hr__net_unlock(r->net);
 }
 
 enum hr_err hr__remote_next(struct hr_remote *r, uint64_t until_ns,
                             struct hr_batch **ret_batch, struct hr_error *reterr)
 {
-    struct hr_buffer *data = NULL;
     struct hr_error error = {0};
-    struct hr_taken taken;
-    enum hr_err code;
+    enum hr_err code = HR_OK;
 
-    hr__net_lock(r->net);
-    code = take(r, until_ns, &taken, &data, &error);
-    if (code == HR_ERR_END)
-        acknowledge(r);
-    hr__net_unlock(r->net);
     *ret_batch = NULL;
-    if (code == HR_OK && data != NULL) {
-        code = read_batch(r, &taken, data, ret_batch, &error);
-        hr_buffer_unref(data);
-        if (code != HR_OK) { /* it stays failed */
-            hr__net_lock(r->net);
-            r->broken = true;
-            r->error.code = HR_OK; /* this comes first in the order of batches */
-            fail(r, &error);
-            error = r->error;
-            hr__net_unlock(r->net);
-        }
+    if (r->parcel != NULL && atomic_load(&r->cancelled))
+        code = hr__fail(&error, HR_ERR_CANCELLED, "the run was cancelled");
+    if (r->parcel == NULL) {
+        hr__net_lock(r->net);
+        code = take(r, until_ns, &error);
+        if (code == HR_ERR_END)
+            acknowledge(r);
+        hr__net_unlock(r->net);
+    }
+    if (code == HR_OK && r->parcel != NULL) {
+        code = read_batch(r, ret_batch, &error);
+        if (code != HR_OK)
+            break_off(r, &error);
     }
     if (code != HR_OK && reterr != NULL)
         *reterr = error;

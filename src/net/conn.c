@@ -3,6 +3,7 @@
  */
 #include "net/net_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,14 +17,20 @@
 
 /* ---- the end ---- */
 
+static void free_out(struct hr_net_out *out)
+{
+    for (size_t i = 0; i < out->part_count; i++)
+        hr_buffer_unref(out->parts[i].owner);
+    hr__free(out);
+}
+
 static void drop_queue(struct hr_conn *conn)
 {
     while (conn->first != NULL) {
         struct hr_net_out *out = conn->first;
 
         conn->first = out->next;
-        hr_buffer_unref(out->payload);
-        hr__free(out);
+        free_out(out);
     }
     conn->last = NULL;
     conn->queued = conn->control = 0;
@@ -112,23 +119,94 @@ void hr__conn_arm(struct hr_conn *conn)
         hr__event.del(conn->on_write);
 }
 
-static size_t gather(const struct hr_conn *conn, struct iovec *parts)
+/* The next run of a body, in one piece. */
+static const char *
+run_of(struct hr_net *net, const struct hr_net_out *out, size_t at, size_t bytes)
 {
-    size_t count = 0;
+    size_t have = 0;
 
-    for (struct hr_net_out *out = conn->first; out != NULL && count + 2 <= WRITE_PARTS;
-         out = out->next) {
-        size_t sent = out->sent, skip = 0;
+    for (size_t i = 0; i < out->part_count && have < bytes; i++) {
+        const struct hr_net_part *part = &out->parts[i];
+        size_t more;
 
-        if (sent < out->head_bytes)
-            parts[count++] = (struct iovec){out->head + sent, out->head_bytes - sent};
-        else
-            skip = sent - out->head_bytes;
-        if (out->bytes > out->head_bytes)
-            parts[count++] = (struct iovec){(char *)hr_buffer_data(out->payload) + skip,
-                                            out->bytes - out->head_bytes - skip};
+        if (at >= part->bytes) {
+            at -= part->bytes;
+            continue;
+        }
+        more = part->bytes - at;
+        if (have == 0 && more >= bytes)
+            return part->data + at;
+        more = more < bytes - have ? more : bytes - have;
+        memcpy(net->run + have, part->data + at, more);
+        have += more;
+        at = 0;
     }
-    return count;
+    return net->run;
+}
+
+/* Hashes the body up to a run beyond what was sent. */
+static void sum_ahead(struct hr_net *net, struct hr_net_out *out)
+{
+    size_t sent = out->sent < out->head_bytes ? 0 : out->sent - out->head_bytes;
+
+    while (out->summed < out->body_bytes && out->summed < sent + HR_FRAME_RUN) {
+        size_t left = out->body_bytes - out->summed;
+        size_t bytes = left < HR_FRAME_RUN ? left : HR_FRAME_RUN;
+
+        out->sum = hr__frame_sum(out->sum, run_of(net, out, out->summed, bytes), bytes);
+        out->summed += bytes;
+    }
+}
+
+/* System calls' parts. */
+struct gather {
+    struct iovec *parts;
+    size_t count;
+};
+
+/* Adds what lies at [*skip, ...) of these bytes, of which at most *room are taken. */
+static void
+add_part(struct gather *g, const void *data, size_t bytes, size_t *skip, size_t *room)
+{
+    size_t from = *skip < bytes ? *skip : bytes, more = bytes - from;
+
+    *skip -= from;
+    more = more < *room ? more : *room;
+    *room -= more;
+    if (more > 0 && g->count < WRITE_PARTS)
+        g->parts[g->count++] = (struct iovec){(char *)(uintptr_t)data + from, more};
+}
+
+/* Adds what may be sent of a message. False if there is more of it. */
+static bool add_message(struct hr_net *net, struct hr_net_out *out, struct gather *g)
+{
+    size_t skip = out->sent, room = out->bytes - out->sent;
+    bool whole;
+
+    if (out->part_count > 0) {
+        sum_ahead(net, out);
+        if (out->summed < out->body_bytes)
+            room = out->head_bytes + out->summed - out->sent;
+    }
+    whole =
+        room == out->bytes - out->sent && g->count + out->part_count + 2 <= WRITE_PARTS;
+    add_part(g, out->head, out->head_bytes, &skip, &room);
+    for (size_t i = 0; i < out->part_count; i++)
+        add_part(g, out->parts[i].data, out->parts[i].bytes, &skip, &room);
+    if (out->part_count > 0)
+        add_part(g, &out->sum, HR_FRAME_TAIL, &skip, &room);
+    return whole;
+}
+
+static size_t gather(struct hr_conn *conn, struct iovec *parts)
+{
+    struct gather g = {parts, 0};
+
+    for (struct hr_net_out *out = conn->first; out != NULL && g.count < WRITE_PARTS;
+         out = out->next)
+        if (!add_message(conn->net, out, &g))
+            break;
+    return g.count;
 }
 
 static void written(struct hr_conn *conn, size_t bytes)
@@ -143,15 +221,14 @@ static void written(struct hr_conn *conn, size_t bytes)
             return;
         }
         bytes -= rest;
-        if (out->payload == NULL)
+        if (out->part_count == 0)
             conn->control -= out->bytes;
         else
             conn->sent = true;
         conn->first = out->next;
         if (conn->first == NULL)
             conn->last = NULL;
-        hr_buffer_unref(out->payload);
-        hr__free(out);
+        free_out(out);
     }
 }
 
@@ -221,10 +298,13 @@ static size_t read_once(struct hr_conn *conn)
     size_t room = hr__intake_room(&conn->intake, &to);
     ssize_t got;
 
+    bool more = room > HR_NET_READ_ONCE;
+
+    room = more ? HR_NET_READ_ONCE : room;
     parts[0] = (struct iovec){to, room};
     parts[1] = (struct iovec){net->scratch, sizeof net->scratch};
     do {
-        got = readv(conn->fd, parts + (room == 0), room == 0 ? 1 : 2);
+        got = readv(conn->fd, parts + (room == 0), room == 0 || more ? 1 : 2);
     } while (got < 0 && errno == EINTR);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return 0;
@@ -299,6 +379,20 @@ static void kill_for_memory(struct hr_conn *conn)
     hr__conn_kill(conn, &why);
 }
 
+/* Room for a message; NULL, and the connection ends, without memory. */
+static struct hr_net_out *new_out(struct hr_conn *conn, size_t parts, size_t head_bytes)
+{
+    size_t bytes = sizeof(struct hr_net_out) + parts * sizeof(struct hr_net_part);
+    struct hr_net_out *out = hr__malloc(bytes + head_bytes);
+
+    if (out == NULL) {
+        kill_for_memory(conn);
+        return NULL;
+    }
+    *out = (struct hr_net_out){.part_count = parts, .head = (char *)out + bytes};
+    return out;
+}
+
 void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *frame)
 {
     struct hr_conn *conn = open_conn(net, peer);
@@ -314,37 +408,34 @@ void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *fram
         hr__conn_kill(conn, &why);
         return;
     }
-    out = hr__malloc(sizeof *out + HR_FRAME_HEAD + HR_FRAME_CONTROL_MAX);
-    if (out == NULL) {
-        kill_for_memory(conn);
+    out = new_out(conn, 0, HR_FRAME_HEAD + HR_FRAME_CONTROL_MAX);
+    if (out == NULL)
         return;
-    }
     out->head_bytes = out->bytes = hr__frame_write(frame, out->head);
-    out->payload = NULL;
-    out->sent = 0;
     conn->control += out->bytes;
     enqueue(conn, out);
 }
 
 void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
-                       struct hr_buffer *payload)
+                       const struct hr_net_part *parts, size_t count)
 {
     struct hr_conn *conn = open_conn(net, peer);
     struct hr_net_out *out;
 
+    assert(count > 0 && count <= HR_NET_PARTS_MAX);
     if (conn == NULL)
         return;
-    out = hr__malloc(sizeof *out + HR_FRAME_HEAD);
-    if (out == NULL) {
-        kill_for_memory(conn);
+    out = new_out(conn, count, HR_FRAME_HEAD);
+    if (out == NULL)
         return;
+    for (size_t i = 0; i < count; i++) {
+        out->parts[i] = parts[i];
+        out->body_bytes += parts[i].bytes;
+        hr_buffer_ref(parts[i].owner);
     }
-    hr__frame_write_body(frame, hr_buffer_data(payload), hr_buffer_bytes(payload),
-                         out->head);
+    out->sum = hr__frame_write_body(frame, out->body_bytes, out->head);
     out->head_bytes = HR_FRAME_HEAD;
-    out->bytes = HR_FRAME_HEAD + hr_buffer_bytes(payload);
-    out->payload = hr_buffer_ref(payload);
-    out->sent = 0;
+    out->bytes = HR_FRAME_HEAD + out->body_bytes + HR_FRAME_TAIL;
     enqueue(conn, out);
 }
 

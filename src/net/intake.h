@@ -17,7 +17,10 @@ struct hr_intake {
     size_t payload_max;     /* of DATA; larger ones are refused */
     size_t have;            /* bytes of the current frame, header included */
     struct hr_buffer *data; /* body, or NULL */
+    size_t summed;          /* bytes of the body in `sum` */
+    uint64_t sum;
     struct hr_frame_head head;
+    char tail[HR_FRAME_TAIL]; /* after a body */
     char bytes[HR_FRAME_HEAD + HR_FRAME_CONTROL_MAX];
 };
 
@@ -34,8 +37,8 @@ hr__intake_add(struct hr_intake *in, const char *bytes, size_t count, size_t *re
                struct hr_buffer **ret_data, struct hr_error *reterr);
 
 /* Where the missing rest of a body may be written directly: its place and size, 0 if
- * there is none. hr__intake_wrote() says how much was. The last byte must come through
- * hr__intake_add(), so one byte less than what is missing is offered. */
+ * there is none. hr__intake_wrote() says how much was. What follows the body comes
+ * through hr__intake_add(). */
 size_t hr__intake_room(const struct hr_intake *in, char **ret_to);
 void hr__intake_wrote(struct hr_intake *in, size_t bytes);
 

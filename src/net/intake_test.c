@@ -11,9 +11,21 @@
 #define PAYLOAD_MAX 5000
 
 static struct hr_pool *pool;
-static char stream[FRAMES * (HR_FRAME_HEAD + PAYLOAD_MAX)];
+static char stream[FRAMES * (HR_FRAME_HEAD + PAYLOAD_MAX + HR_FRAME_TAIL)];
 static size_t stream_bytes;
 static struct hr_rng rng;
+
+/* A frame with a body; returns its size. */
+static size_t
+write_frame(const struct hr_frame *frame, const char *body, size_t bytes, char *to)
+{
+    uint64_t sum = hr__frame_write_body(frame, bytes, to);
+
+    sum = hr__frame_sum(sum, body, bytes);
+    memmove(to + HR_FRAME_HEAD, body, bytes);
+    memcpy(to + HR_FRAME_HEAD + bytes, &sum, HR_FRAME_TAIL);
+    return HR_FRAME_HEAD + bytes + HR_FRAME_TAIL;
+}
 
 /* A random mix of PROGRESS, ERROR and DATA; frame i bears position i. */
 static void make_stream(void)
@@ -31,9 +43,7 @@ static void make_stream(void)
                 payload[k] = (char)(i + k);
             frame.type = HR_FRAME_DATA;
             frame.count = 1;
-            hr__frame_write_body(&frame, payload, bytes, stream + stream_bytes);
-            memcpy(stream + stream_bytes + HR_FRAME_HEAD, payload, bytes);
-            stream_bytes += HR_FRAME_HEAD + bytes;
+            stream_bytes += write_frame(&frame, payload, bytes, stream + stream_bytes);
         } else {
             stream_bytes += hr__frame_write(&frame, stream + stream_bytes);
         }
@@ -108,13 +118,12 @@ add(struct hr_intake *in, const char *bytes, size_t count, struct hr_error *rete
 TEST(a_payload_that_is_too_large_is_refused_before_it_is_received)
 {
     struct hr_frame frame = {.type = HR_FRAME_DATA, .count = 1};
-    static char payload[PAYLOAD_MAX + 1];
     char head[HR_FRAME_HEAD];
     struct hr_error error = {0};
     struct hr_intake in;
 
     begin(&in);
-    hr__frame_write_body(&frame, payload, sizeof payload, head);
+    hr__frame_write_body(&frame, PAYLOAD_MAX + 1, head);
     CHECK_ERR(HR_ERR_LIMIT, add(&in, head, sizeof head, &error));
     CHECK_HAS(error.message, "announces 5001 bytes; this side takes at most 5000");
     CHECK(in.data == NULL);
@@ -123,12 +132,12 @@ TEST(a_payload_that_is_too_large_is_refused_before_it_is_received)
 TEST(what_is_malformed_is_refused_wherever_it_is_torn)
 {
     struct hr_frame frame = {.type = HR_FRAME_DATA, .count = 1};
-    char bytes[HR_FRAME_HEAD + 100] = {0};
+    char bytes[HR_FRAME_HEAD + 100 + HR_FRAME_TAIL] = {0};
     struct hr_error error = {0};
     struct hr_intake in;
 
     begin(&in);
-    hr__frame_write_body(&frame, bytes + HR_FRAME_HEAD, 100, bytes);
+    write_frame(&frame, bytes + HR_FRAME_HEAD, 100, bytes);
     bytes[HR_FRAME_HEAD + 50] ^= 1;
     for (size_t cut = 0; cut < sizeof bytes; cut++) {
         hr__intake_init(&in, pool, PAYLOAD_MAX);
@@ -146,12 +155,12 @@ TEST(what_is_malformed_is_refused_wherever_it_is_torn)
 TEST(memory_that_is_refused_is_an_error)
 {
     struct hr_frame frame = {.type = HR_FRAME_DATA, .count = 1};
-    char bytes[HR_FRAME_HEAD + 100] = {0};
+    char bytes[HR_FRAME_HEAD + 100 + HR_FRAME_TAIL] = {0};
     struct hr_pool *small = hr_pool_create(10);
     struct hr_error error = {0};
     struct hr_intake in;
 
-    hr__frame_write_body(&frame, bytes + HR_FRAME_HEAD, 100, bytes);
+    write_frame(&frame, bytes + HR_FRAME_HEAD, 100, bytes);
     hr__intake_init(&in, small, PAYLOAD_MAX);
     CHECK_ERR(HR_ERR_MEMORY, add(&in, bytes, sizeof bytes, &error));
     CHECK_HAS(error.message, "100 bytes");

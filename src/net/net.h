@@ -54,6 +54,14 @@ struct hr_net_options {
     void *user;
 };
 
+/* A piece of a body. */
+struct hr_net_part {
+    const char *data;
+    size_t bytes;
+    struct hr_buffer *owner;
+};
+#define HR_NET_PARTS_MAX 256u
+
 struct hr_net;
 
 /* HR_ERR_MEMORY, HR_ERR_IO, HR_ERR_UNSUPPORTED (no libevent). */
@@ -99,9 +107,10 @@ void hr__net_counts(const struct hr_net *net, struct hr_net_counts *ret_counts);
 
 /* Sends a control message. Failure shows as `lost`. */
 void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *frame);
-/* Sends a frame with a body, of which a reference is kept until it was sent. */
+/* Sends a frame with a body in up to HR_NET_PARTS_MAX pieces, of whose owners a reference
+ * is kept until it was sent. */
 void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
-                       struct hr_buffer *payload);
+                       const struct hr_net_part *parts, size_t count);
 /* Bytes that wait. */
 size_t hr__net_queued(const struct hr_net *net, uint32_t peer);
 

@@ -11,20 +11,26 @@
 #include "net/intake.h"
 #include "net/net.h"
 
-#define HR_NET_SCRATCH 65536u         /* bytes that are read at once */
+#define HR_NET_SCRATCH 65536u /* bytes that are read at once */
+#define HR_NET_READ_ONCE                                                                 \
+    (1u << 19)                        /* of a body in one system call: it stays in cache \
+                                       */
 #define HR_NET_READ_MAX (1u << 20)    /* from one connection before others get a turn */
 #define HR_NET_LINGER_NS 1000000000ul /* for the rest, and for the peer to read it */
 #define HR_NET_AWAY_MAX                                                                  \
     64u /* connections without a place that are told so, at a time                       \
          */
 
-/* A message that waits: its head, and its body. */
+/* A message that waits: its head, and its body with its hash. The body is hashed run by
+ * run shortly before it is sent. */
 struct hr_net_out {
     struct hr_net_out *next;
-    struct hr_buffer *payload; /* or NULL */
-    size_t bytes, sent;        /* head and payload */
-    size_t head_bytes;
-    char head[];
+    size_t bytes, sent; /* of all */
+    size_t head_bytes, body_bytes, summed;
+    uint64_t sum;
+    size_t part_count; /* 0: a control message */
+    char *head;        /* after the parts */
+    struct hr_net_part parts[];
 };
 
 enum hr_conn_state {
@@ -76,6 +82,7 @@ struct hr_net {
     bool accepts;           /* on_accept is added */
     char address[HR_NET_ADDRESS_MAX];
     char scratch[HR_NET_SCRATCH];
+    char run[HR_FRAME_RUN]; /* that lies in several parts */
 };
 
 /* conn.c. Frees it; it must not be listed anywhere. */

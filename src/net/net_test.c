@@ -73,6 +73,20 @@ static void flood(struct echo *e, uint32_t peer)
     }
 }
 
+/* Sends a body in several parts. */
+static void send_torn(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
+                      struct hr_buffer *body)
+{
+    const char *data = hr_buffer_data(body);
+    size_t bytes = hr_buffer_bytes(body),
+           cuts[] = {0, bytes / 7, bytes / 7, bytes / 2, bytes};
+    struct hr_net_part parts[4];
+
+    for (size_t i = 0; i < 4; i++)
+        parts[i] = (struct hr_net_part){data + cuts[i], cuts[i + 1] - cuts[i], body};
+    hr__net_send_body(net, peer, frame, parts, 4);
+}
+
 static void
 on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buffer *data)
 {
@@ -85,7 +99,7 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
     else if (frame->type == HR_FRAME_GOODBYE)
         hr__net_drop(e->net, peer);
     else if (data != NULL)
-        hr__net_send_body(e->net, peer, frame, data);
+        send_torn(e->net, peer, frame, data);
     else
         hr__net_send(e->net, peer, frame);
     hr_buffer_unref(data);
@@ -259,7 +273,7 @@ static void check_echo(int fd, uint64_t position)
 
 TEST(frames_come_back_however_they_are_torn)
 {
-    static char bytes[HR_FRAME_HEAD + PAYLOAD_MAX], back[sizeof bytes];
+    static char bytes[HR_FRAME_HEAD + PAYLOAD_MAX + HR_FRAME_TAIL], back[sizeof bytes];
     struct echo *e = start();
     struct hr_rng rng;
     int fd = dial(e);
@@ -268,13 +282,16 @@ TEST(frames_come_back_however_they_are_torn)
     for (uint64_t i = 0; i < 30; i++) {
         size_t payload = hr__rng_below(&rng, i % 3 == 0 ? PAYLOAD_MAX : 2000), sent = 0;
         struct hr_frame frame = {.type = HR_FRAME_DATA, .position = i, .count = 1};
+        uint64_t sum;
 
         for (size_t k = 0; k < payload; k++)
             bytes[HR_FRAME_HEAD + k] = (char)hr__rng_u64(&rng);
-        hr__frame_write_body(&frame, bytes + HR_FRAME_HEAD, payload, bytes);
-        while (sent < HR_FRAME_HEAD + payload) {
+        sum = hr__frame_sum(hr__frame_write_body(&frame, payload, bytes),
+                            bytes + HR_FRAME_HEAD, payload);
+        memcpy(bytes + HR_FRAME_HEAD + payload, &sum, HR_FRAME_TAIL);
+        while (sent < HR_FRAME_HEAD + payload + HR_FRAME_TAIL) {
             size_t piece = 1 + hr__rng_below(&rng, 1u << hr__rng_below(&rng, 18));
-            size_t rest = HR_FRAME_HEAD + payload - sent;
+            size_t rest = HR_FRAME_HEAD + payload + HR_FRAME_TAIL - sent;
 
             piece = piece < rest ? piece : rest;
             push(fd, bytes + sent, piece);
@@ -350,7 +367,7 @@ TEST(a_body_waits_in_its_buffer_and_the_sender_is_told_when_it_is_gone)
     memset(hr_buffer_data(payload), 7, hr_buffer_bytes(payload));
     wait_for(e, &e->accepted, 1);
     hr__net_lock(e->net);
-    hr__net_send_body(e->net, 1, &frame, payload);
+    send_torn(e->net, 1, &frame, payload);
     CHECK(hr__net_queued(e->net, 1) > 0);
     CHECK(!hr_buffer_is_writable(payload));
     CHECK_EQ_INT(e->sent, 0);

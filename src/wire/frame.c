@@ -240,10 +240,27 @@ head_is_sound(const struct hr_frame_head *head, struct hr_error *reterr)
 
 static uint64_t hash(const void *head, const void *payload, size_t bytes)
 {
-    return hr__hash64(payload, bytes, hr__hash64(head, HASHED, 0));
+    uint64_t sum = hr__hash64(head, HASHED, 0);
+
+    return payload != NULL ? hr__hash64(payload, bytes, sum) : sum;
 }
 
-static void
+uint64_t hr__frame_sum(uint64_t sum, const void *body, size_t bytes)
+{
+    const char *at = body;
+
+    while (bytes > 0) {
+        size_t run = bytes < HR_FRAME_RUN ? bytes : HR_FRAME_RUN;
+
+        sum = hr__hash64(at, run, sum);
+        at += run;
+        bytes -= run;
+    }
+    return sum;
+}
+
+/* The hash covers the payload if that is no body: NULL. */
+static uint64_t
 write_head(const struct hr_frame *f, const void *payload, size_t bytes, char *to)
 {
     const uint8_t magic[4] = {'H', 'R', HR_FRAME_VERSION, (uint8_t)f->type};
@@ -257,6 +274,7 @@ write_head(const struct hr_frame *f, const void *payload, size_t bytes, char *to
     memcpy(to + 20, &f->generation, 4);
     sum = hash(to, payload, bytes);
     memcpy(to + HASHED, &sum, 8);
+    return sum;
 }
 
 size_t hr__frame_write(const struct hr_frame *frame, void *to)
@@ -268,16 +286,21 @@ size_t hr__frame_write(const struct hr_frame *frame, void *to)
     visit(&s, (struct hr_frame *)frame); /* writing changes nothing */
     assert(!s.failed);
     bytes = HR_FRAME_CONTROL_MAX - s.left;
-    write_head(frame, (char *)to + HR_FRAME_HEAD, bytes, to);
+    (void)write_head(frame, (char *)to + HR_FRAME_HEAD, bytes, to);
     return HR_FRAME_HEAD + bytes;
 }
 
-void hr__frame_write_body(const struct hr_frame *frame, const void *payload, size_t bytes,
-                          void *to)
+uint64_t hr__frame_write_body(const struct hr_frame *frame, size_t bytes, void *to)
 {
     assert(hr__frame_has_body(frame->type) && message_is_sound(frame) &&
            bytes <= kinds[frame->type].bytes);
-    write_head(frame, payload, bytes, to);
+    return write_head(frame, NULL, bytes, to);
+}
+
+static enum hr_err damaged(enum hr_frame_type type, struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_FORMAT, "a %s frame was damaged on its way",
+                    kinds[type].name);
 }
 
 enum hr_err hr__frame_read_head(const void *from, struct hr_frame_head *ret_head,
@@ -306,7 +329,33 @@ enum hr_err hr__frame_read_head(const void *from, struct hr_frame_head *ret_head
     memcpy(&head.generation, at + 20, 4);
     memcpy(&head.hash, at + HASHED, 8);
     HR_TRY(head_is_sound(&head, reterr));
+    if (hr__frame_has_body(head.type) && hash(from, NULL, 0) != head.hash)
+        return damaged(head.type, reterr);
     *ret_head = head;
+    return HR_OK;
+}
+
+static struct hr_frame frame_of(const struct hr_frame_head *head)
+{
+    return (struct hr_frame){.type = head->type,
+                             .position = head->position,
+                             .count = head->count,
+                             .generation = head->generation};
+}
+
+enum hr_err
+hr__frame_read_body(const struct hr_frame_head *head, uint64_t sum, const void *tail,
+                    struct hr_frame *ret_frame, struct hr_error *reterr)
+{
+    struct hr_frame frame = frame_of(head);
+
+    assert(hr__frame_has_body(head->type));
+    if (memcmp(&sum, tail, HR_FRAME_TAIL) != 0)
+        return damaged(head->type, reterr);
+    if (!message_is_sound(&frame))
+        return hr__fail(reterr, HR_ERR_FORMAT, "a %s frame has a wrong header",
+                        kinds[head->type].name);
+    *ret_frame = frame;
     return HR_OK;
 }
 
@@ -315,17 +364,15 @@ hr__frame_read(const void *from, const struct hr_frame_head *head, const void *p
                struct hr_frame *ret_frame, struct hr_error *reterr)
 {
     struct stream s = {.from = payload, .left = head->bytes};
-    struct hr_frame frame = {.type = head->type,
-                             .position = head->position,
-                             .count = head->count,
-                             .generation = head->generation};
+    struct hr_frame frame = frame_of(head);
 
-    if (hash(from, payload, head->bytes) != head->hash)
-        return hr__fail(reterr, HR_ERR_FORMAT, "a %s frame was damaged on its way",
-                        kinds[head->type].name);
-    visit(&s, &frame);
     if (hr__frame_has_body(head->type))
-        s.left = 0;
+        return hr__frame_read_body(head, hr__frame_sum(head->hash, payload, head->bytes),
+                                   (const char *)payload + head->bytes, ret_frame,
+                                   reterr);
+    if (hash(from, payload, head->bytes) != head->hash)
+        return damaged(head->type, reterr);
+    visit(&s, &frame);
     if (s.failed || s.left > 0)
         return hr__fail(reterr, HR_ERR_FORMAT, "a %s frame has a wrong length",
                         kinds[head->type].name);

@@ -3,7 +3,9 @@
  *
  * A frame carries records (DATA), a text, or one control message. Both sides of a
  * connection distrust each other: every number is checked against its limit before use,
- * fields that a type does not use must be zero, and a hash covers header and payload.
+ * fields that a type does not use must be zero, and hashes cover header and payload. A
+ * body is followed by its hash, which grows run by run: both sides hash bytes while they
+ * are in cache, and a header is sent before its body was read.
  * Pure functions on bytes; what the messages mean is in svc/. docs/formats/frame.md has
  * the bytes.
  */
@@ -12,8 +14,10 @@
 
 #include "core/error.h"
 
-#define HR_FRAME_VERSION 1u
+#define HR_FRAME_VERSION 2u
 #define HR_FRAME_HEAD 32u            /* bytes of a header */
+#define HR_FRAME_TAIL 8u             /* bytes after a body */
+#define HR_FRAME_RUN (1u << 18)      /* bytes of a body that are hashed at once */
 #define HR_FRAME_DATA_MAX (1u << 30) /* payload of DATA */
 #define HR_FRAME_RANGES_MAX 64u      /* of one message */
 #define HR_FRAME_JOB_MAX (1u << 22)  /* payload of JOB */
@@ -117,20 +121,30 @@ bool hr__frame_has_body(enum hr_frame_type type);
  * HR_FRAME_CONTROL_MAX bytes; returns its size. The message must be valid. */
 size_t hr__frame_write(const struct hr_frame *frame, void *to);
 
-/* Writes the header of a frame with a body. `bytes` is at most what its type allows. */
-void hr__frame_write_body(const struct hr_frame *frame, const void *payload, size_t bytes,
-                          void *to);
+/* Writes the header of a frame with a body of `bytes` bytes, at most what its type
+ * allows. Returns its hash, which the body's begins with. */
+uint64_t hr__frame_write_body(const struct hr_frame *frame, size_t bytes, void *to);
+
+/* The hash of a body after `bytes` more bytes; of each call but the last a multiple of
+ * HR_FRAME_RUN. It follows the body as HR_FRAME_TAIL bytes. */
+uint64_t hr__frame_sum(uint64_t sum, const void *body, size_t bytes);
 
 /* Reads a header of HR_FRAME_HEAD bytes. HR_ERR_FORMAT; HR_ERR_UNSUPPORTED for another
- * version; HR_ERR_LIMIT for a payload larger than its type allows. */
+ * version; HR_ERR_LIMIT for a payload larger than its type allows. The hash is checked
+ * here if a body follows. */
 HR_CHECK enum hr_err hr__frame_read_head(const void *from, struct hr_frame_head *ret_head,
                                          struct hr_error *reterr);
 
 /* Reads the message whose header hr__frame_read_head() read from `from`; the payload of
- * head->bytes bytes follows at `payload`. A body is only hashed.
- * HR_ERR_FORMAT. */
+ * head->bytes bytes follows at `payload`, and after a body its hash. HR_ERR_FORMAT. */
 HR_CHECK enum hr_err
 hr__frame_read(const void *from, const struct hr_frame_head *head, const void *payload,
                struct hr_frame *ret_frame, struct hr_error *reterr);
+
+/* The message of a frame whose body has the hash `sum`, with the HR_FRAME_TAIL bytes that
+ * followed it. HR_ERR_FORMAT. */
+HR_CHECK enum hr_err
+hr__frame_read_body(const struct hr_frame_head *head, uint64_t sum, const void *tail,
+                    struct hr_frame *ret_frame, struct hr_error *reterr);
 
 #endif

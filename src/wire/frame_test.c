@@ -150,10 +150,12 @@ TEST(a_body_has_any_bytes_and_its_hash)
         struct hr_error error = {0};
         struct hr_frame read;
         char bytes[ROOM];
+        uint64_t sum;
 
         CHECK(hr__frame_has_body(frames[i].type));
-        hr__frame_write_body(&frames[i], "hello", 5, bytes);
+        sum = hr__frame_sum(hr__frame_write_body(&frames[i], 5, bytes), "hello", 5);
         memcpy(bytes + HR_FRAME_HEAD, "hello", 5);
+        memcpy(bytes + HR_FRAME_HEAD + 5, &sum, HR_FRAME_TAIL);
         CHECK_OK(hr__frame_read_head(bytes, &head, &error));
         CHECK_EQ_INT(head.bytes, 5);
         CHECK_OK(reread(bytes, &read, &error));
@@ -171,11 +173,11 @@ TEST(a_body_has_any_bytes_and_its_hash)
 TEST(the_bytes_are_those_of_the_page)
 {
     static const unsigned char credit[] = {
-        'H',  'R',  1,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
+        'H',  'R',  2,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
         0,    0,    0,    0,    5,    0,    0,    0, /* the hash follows */
-        0x53, 0x3d, 0x5f, 0x44, 0x88, 0x68, 0xc1, 0x68, 0,  0, 1, 0, 0, 0, 0, 0};
+        0x5e, 0x47, 0xd2, 0x9e, 0x0a, 0x46, 0xaf, 0x47, 0,  0, 1, 0, 0, 0, 0, 0};
     static const unsigned char hello[] = {
-        'H',  'R',  1,    1,    40,   0,    0,    0,    /* header */
+        'H',  'R',  2,    1,    40,   0,    0,    0,    /* header */
         96,   0,    0,    0,    0,    0,    0,    0,    /* cursor */
         0,    0,    0,    0,    3,    0,    0,    0,    /* count, generation */
         0,    0,    0,    0,    0,    0,    0,    0,    /* hash */

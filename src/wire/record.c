@@ -133,6 +133,38 @@ static void write_head(const struct hr_wire_writer *writer, size_t id_bytes, siz
     memcpy(to + sizeof head, hr__str_text(&writer->schema_bytes), schema_bytes);
 }
 
+bool hr__wire_is_far(const struct hr_value *value, size_t bytes_min)
+{
+    return value->kind == HR_VALUE_TENSOR && value->owner != NULL &&
+           value->bytes >= bytes_min && value->bytes % HR_WIRE_ALIGN == 0 &&
+           hr__value_contiguous(value);
+}
+
+static bool is_far(const struct hr_wire_writer *writer, const struct hr_value *value)
+{
+    return writer->far != NULL && hr__wire_is_far(value, writer->far_min);
+}
+
+/* Describes the payloads that are not written, after all others. */
+static void put_far(struct hr_wire_writer *writer, const struct hr_wire_record *record,
+                    char *base, size_t *place)
+{
+    writer->far_count = 0;
+    for (size_t f = 0; writer->far != NULL && f < writer->layout.count; f++) {
+        const struct hr_wire_lane *lane = &writer->layout.lanes[f];
+        const struct hr_value *value = &record->values[f];
+        struct hr_wire_value wire = {.place = *place, .bytes = value->bytes};
+
+        if (lane->bytes > 0 || !is_far(writer, value))
+            continue;
+        hr__wire_value_head(value, &wire);
+        memcpy(base + lane->at, &wire, sizeof wire);
+        writer->far[writer->far_count++] =
+            (struct hr_wire_far){*place, value->bytes, value->data, value->owner};
+        *place += value->bytes;
+    }
+}
+
 enum hr_err
 hr__wire_block_write(struct hr_wire_writer *writer, const struct hr_wire_record *records,
                      size_t count, void *to, struct hr_error *reterr)
@@ -150,6 +182,8 @@ hr__wire_block_write(struct hr_wire_writer *writer, const struct hr_wire_record 
         for (size_t f = 0; f < layout->count; f++) {
             const struct hr_wire_lane *lane = &layout->lanes[f];
 
+            if (lane->bytes == 0 && is_far(writer, &records[i].values[f]))
+                continue;
             if (put_value(lane, base, base + lane->at + i * lane->step,
                           &records[i].values[f], &place) != HR_OK)
                 return hr__fail(reterr, HR_ERR_TYPE,
@@ -157,6 +191,8 @@ hr__wire_block_write(struct hr_wire_writer *writer, const struct hr_wire_record 
                                 lane->field->name);
         }
     }
+    assert(writer->far == NULL || count == 1);
+    put_far(writer, records, base, &place);
     write_head(writer, id_bytes, count, place, base);
     return HR_OK;
 }

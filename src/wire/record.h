@@ -25,13 +25,28 @@ struct hr_wire_record {
 
 /* ---- writing ---- */
 
+/* A payload that a block refers to and that is sent from where it lies. */
+struct hr_wire_far {
+    size_t place, bytes; /* of the block; multiples of HR_WIRE_ALIGN */
+    const char *data;
+    struct hr_buffer *owner; /* borrowed */
+};
+
 struct hr_wire_writer {
     const struct hr_schema *schema; /* borrowed */
     struct hr_str schema_bytes;
     struct hr_hash128 hash;
     bool schema_inside; /* blocks bring the schema along */
     struct hr_wire_layout layout;
+    /* Set by the caller for a block of one record: contiguous tensors of at least
+     * `far_min` bytes are not written. They follow what is, in order. */
+    struct hr_wire_far *far; /* room for one per field; NULL: all is written */
+    size_t far_min, far_count;
 };
+
+/* Whether a payload may be sent from where it lies: a contiguous tensor with an owner, of
+ * at least `bytes_min` (more than HR_WIRE_COLUMN_MAX) bytes. */
+bool hr__wire_is_far(const struct hr_value *value, size_t bytes_min);
 
 /* HR_ERR_MEMORY. Finish it also after failure. */
 HR_CHECK enum hr_err

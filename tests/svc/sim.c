@@ -205,13 +205,21 @@ void sim_send_data(struct sim *sim, int from, hr_peer peer, const struct hr_fram
                    const void *payload, size_t bytes)
 {
     struct sim_conn *conn = &sim->conns[peer];
-    char head[HR_FRAME_HEAD];
+    char head[HR_FRAME_HEAD], *body;
+    uint64_t sum;
 
     if (!conn->used || !conn->open)
         return;
     trace_frame(sim, "send", from, conn->side[!side_of(conn, from)], frame);
-    hr__frame_write_body(frame, payload, bytes, head);
-    push(sim, &conn->to[!side_of(conn, from)], head, sizeof head, payload, bytes);
+    body = malloc(bytes + HR_FRAME_TAIL);
+    if (body == NULL)
+        abort();
+    memcpy(body, payload, bytes);
+    sum = hr__frame_sum(hr__frame_write_body(frame, bytes, head), payload, bytes);
+    memcpy(body + bytes, &sum, HR_FRAME_TAIL);
+    push(sim, &conn->to[!side_of(conn, from)], head, sizeof head, body,
+         bytes + HR_FRAME_TAIL);
+    free(body);
 }
 
 size_t sim_bytes_to(const struct sim *sim, int proc)
@@ -227,7 +235,7 @@ size_t sim_bytes_to(const struct sim *sim, int proc)
         for (const struct sim_message *m = conn->to[side_of(conn, proc)].first; m != NULL;
              m = m->next)
             if (m->data[3] == HR_FRAME_DATA)
-                bytes += m->bytes - HR_FRAME_HEAD;
+                bytes += m->bytes - HR_FRAME_HEAD - HR_FRAME_TAIL;
     }
     return bytes;
 }
