@@ -99,6 +99,7 @@ class Pipeline:
         known = call(
             bench.command, "profile", self.graph, *self.params, "--fuse", "--json", "-o", self.profile, *seconds
         )
+        self.names: list[str] = [n["node"] for n in known["nodes"]]
         sources = max(n["records_in"] for n in known["nodes"]) or 1
         self.total_ns = sum(n["cpu_ns"] * n["records_in"] for n in known["nodes"]) / sources
         self.written = Order(self.graph, self.params, [], self.total_ns)

@@ -109,3 +109,43 @@ TEST(code_lives_as_long_as_the_last_copy)
     hr_graph_unref(copy);
     CHECK_EQ_INT(released, 1);
 }
+
+TEST(what_read_a_node_reads_the_one_inserted_after_it)
+{
+    struct hr_graph *graph = parse(CHAIN), *copy = NULL;
+    struct hr_error error = {0};
+    struct hr_doc *given = hr__doc_new(HR_DOC_MAP);
+
+    CHECK(given != NULL);
+    CHECK_OK(hr__doc_set(given, "p", hr__doc_double(0.75)));
+    CHECK_OK(hr__graph_insert(graph, 1, "test.flip", given, &copy, &error));
+    CHECK_EQ_INT(copy->count, graph->count + 1);
+    CHECK_EQ_STR(copy->nodes[2].op->name, "test.flip");
+    for (size_t i = 0; i < graph->count; i++) {
+        size_t at = i + (i > 1);
+
+        CHECK_EQ_STR(copy->nodes[at].name, graph->nodes[i].name);
+        CHECK(copy->nodes[at].draw_id == graph->nodes[i].draw_id);
+    }
+    for (size_t i = 1; i < copy->count; i++)
+        CHECK_EQ_INT(copy->nodes[i].inputs[0], i - 1);
+    CHECK(strcmp(copy->nodes[2].name, "test.flip") != 0); /* that is another node's */
+    CHECK_OK(hr__graph_freeze(copy, &error));
+    hr__graph_unref(copy);
+    CHECK_OK(hr__graph_insert(graph, (uint32_t)graph->count - 1, "test.flip", NULL, &copy,
+                              &error));
+    CHECK_OK(hr__graph_freeze(copy, &error));
+    CHECK_EQ_INT(copy->output, graph->count);
+    hr__graph_unref(copy);
+    given = hr__doc_new(HR_DOC_MAP);
+    CHECK(given != NULL);
+    CHECK_OK(hr__doc_set(given, "nothing", hr__doc_int(1)));
+    copy = NULL;
+    if (hr__graph_insert(graph, 0, "test.flip", given, &copy, &error) == HR_OK)
+        CHECK(hr__graph_freeze(copy, &error) != HR_OK);
+    CHECK_HAS(error.message, "nothing");
+    hr__graph_unref(copy);
+    CHECK_ERR(HR_ERR_NOT_FOUND,
+              hr__graph_insert(graph, 0, "test.unheard_of", NULL, &copy, &error));
+    hr__graph_unref(graph);
+}
