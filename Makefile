@@ -40,6 +40,7 @@ help:
 	@echo 'make format            clang-format the tree'
 	@echo 'make layers            check which parts include which'
 	@echo 'make docs              generate docs/ops and the Python functions from the operators'\'' tables'
+	@echo 'make docs-site         build the documentation site in BUILD/site/html (MkDocs from PyPI)'
 	@echo 'make wheel             build and test a self-contained Python wheel, in dist/'
 	@echo 'make deps              list missing Debian packages and install them'
 	@echo 'make install PREFIX=   install (default /usr/local)'
@@ -161,6 +162,9 @@ layers:
 docs: make-all
 	@mkdir -p docs/ops && rm -f docs/ops/*.md && $(headrace) ops --markdown docs/ops
 	@tools/gen-python $(BUILD)
+
+docs-site: make-all
+	@tools/docs-site $(BUILD); status=$$?; [ $$status -eq 77 ] || exit $$status
 
 wheel:
 	@sh tools/deps.sh wheel

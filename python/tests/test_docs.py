@@ -1,11 +1,18 @@
-"""The Python in docs/*.md and README.md runs as it is written, over small folders of photos and masks."""
+"""The Python in docs and README.md runs as it is written, over small folders of photos and masks.
+
+Blocks of guides run by themselves. Pages that are read from top to bottom run as one program, with the lines
+that start `headrace` in their shell blocks.
+"""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import pathlib
 import re
+import shlex
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -23,6 +30,13 @@ BLOCKS = [
         re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
     )
 ]
+
+PAGES = sorted(
+    str(page.relative_to(ROOT))
+    for page in (*ROOT.glob("docs/*.md"), *ROOT.glob("docs/coming-from/*.md"))
+    if page.name in ("index.md", "start.md", "tutorial.md", "debugging.md", "performance.md")
+    or page.parent.name == "coming-from"
+)
 
 
 def masked(image: np.ndarray, label: int) -> tuple[np.ndarray, int]:
@@ -94,3 +108,44 @@ def test_blocks_run_as_written(text: str, pictures: pathlib.Path, tmp_path: path
                 assert len(next(iter(value.loader(output="numpy", threads=1)))) > 0
         else:
             exec(compile(ast.Module([statement], []), "block", "exec"), known)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_run_from_top_to_bottom(
+    page: str, command: str, pictures: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: Any, capsys: Any
+) -> None:
+    text = (ROOT / page).read_text()
+    if "import torch" in text:
+        pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    if "synth photos" not in text:
+        (tmp_path / "photos").symlink_to(pictures)
+    known = names(pictures, tmp_path)
+    ran = 0
+    for kind, block in re.findall(r"^```(python|sh)\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        if kind == "python":
+            exec(compile(block, page, "exec"), known)
+            ran += 1
+        for line in block.splitlines() if kind == "sh" else ():
+            if line.startswith("headrace "):
+                subprocess.run([command, *shlex.split(line, comments=True)[1:]], check=True, capture_output=True)
+                ran += 1
+    assert ran > 0
+    if page == "docs/tutorial.md":
+        assert known["last"] < known["first"] and 0 < known["rest"] < known["train"].record_count
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "coming-from" in page])
+def test_tables_name_what_there_is(page: str) -> None:
+    """Functions, methods and options of loaders in the columns that say how it is done here."""
+    rows = re.findall(r"^\|.*?\|(.*)\|$", (ROOT / page).read_text(), re.MULTILINE)[2:]
+    codes = [code for row in rows for code in re.findall(r"`([^`]+)`", row)]
+    assert len(rows) > 10 and len(codes) > 10
+    options = inspect.signature(hr.Pipeline.loader).parameters
+    for code in codes:
+        for name in re.findall(r"\bhr\.(\w+)", code):
+            assert name in hr.__all__ or name == "DataLoader", code
+        for name in re.findall(r"(?:^|\)|pipe)\.(\w+)\(?", code):
+            assert hasattr(hr.Pipeline, name), code
+        for given in re.findall(r"\bloader\((.*)\)", code):
+            assert set(re.findall(r"(\w+)=", given)) <= set(options), code
