@@ -113,13 +113,14 @@ bind_merge(struct compiler *c, struct hr_step *step, const struct hr_graph_node 
     return true;
 }
 
-/* Lists the slots to be made before the step, as the graph requires, and after it, if the
- * plan ends a group early. */
+/* Lists the slots to be made before the step, as the graph requires, and after it, as the
+ * graph requires or because the plan ends a group early. */
 static bool bind_forces(struct compiler *c, struct hr_step *step,
                         const struct hr_graph_node *n, const struct hr_plan_step *planned)
 {
     step->before = list(c, n->field_count);
     step->after = list(c, n->field_count);
+    step->early = planned->force_after && !n->made_after;
     if (step->before == NULL || step->after == NULL)
         return false;
     for (size_t i = 0; i < n->field_count; i++) {

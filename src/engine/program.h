@@ -75,6 +75,7 @@ struct hr_step {
     uint16_t *fields;             /* bound fields' slots, in table order */
     uint16_t *before;             /* slots to be made before the step */
     uint16_t *after;              /* slots to be made right after it */
+    bool early;                   /* only the plan asks for that, not the graph */
     uint16_t *clear;              /* slots that the step removes from the record */
     uint16_t *alias;              /* pairs from, to: aliased before the step (a fork) */
     uint32_t group;               /* head node of its group */

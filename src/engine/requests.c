@@ -260,6 +260,7 @@ static void pack_step(struct packer *k, struct hr_proc_step *packed, size_t at)
         pack_op(k, step, at, packed);
     packed->before = numbers(k, step->before, step->before_count);
     packed->after = numbers(k, step->after, step->after_count);
+    packed->early = step->early;
     packed->clear = numbers(k, step->clear, step->clear_count);
 }
 

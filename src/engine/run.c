@@ -49,6 +49,16 @@ static enum hr_err force_slots(struct hr_runner *runner, struct hr_value *slots,
     return HR_OK;
 }
 
+static enum hr_err
+force_after(struct hr_runner *runner, struct hr_value *slots, const struct hr_step *step)
+{
+    if (!step->early)
+        return force_slots(runner, slots, step->after, step->after_count);
+    for (size_t i = 0; i < step->after_count; i++)
+        hr__value_force_early(&runner->thread, &slots[step->after[i]]);
+    return HR_OK;
+}
+
 /* An op without DEFERS is never given a deferred value and never leaves one. */
 static inline void
 assert_fields_are_made(const struct hr_step *step, const struct hr_op_ctx *ctx)
@@ -120,7 +130,7 @@ static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
         add_bytes(charge, step, ctx, false);
     HR_TRY(hr__op_apply(step->op, ctx));
     if (step->after_count > 0)
-        HR_TRY(force_slots(runner, slots, step->after, step->after_count));
+        HR_TRY(force_after(runner, slots, step));
     if (charge != NULL)
         add_bytes(charge, step, ctx, true);
     for (size_t i = 0; i < step->clear_count; i++)

@@ -173,3 +173,14 @@ enum hr_err hr__value_force(struct hr_thread *thread, struct hr_value *value, vo
         memcpy(into, value->data, value->bytes);
     return HR_OK;
 }
+
+void hr__value_force_early(struct hr_thread *thread, struct hr_value *value)
+{
+    struct hr_error error;
+
+    if (value->kind != HR_VALUE_DEFERRED || thread->describes)
+        return;
+    if (hr__value_force(thread, value, NULL, &error) != HR_OK)
+        thread->failed_node = 0;
+    assert(value->kind == HR_VALUE_DEFERRED || hr__value_is_made(value));
+}

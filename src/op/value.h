@@ -134,6 +134,9 @@ const struct hr_lazy_class *hr__lazy_class_find(const char *name);
  * `into` when given. */
 HR_CHECK enum hr_err hr__value_force(struct hr_thread *thread, struct hr_value *value,
                                      void *into, struct hr_error *reterr);
+/* Makes a deferred value before a node needs it, as a plan may ask. If that fails, the
+ * value stays deferred: the node that needs it reports the error, under every plan. */
+void hr__value_force_early(struct hr_thread *thread, struct hr_value *value);
 
 /* The number at `data`, which need not be aligned: of an integer dtype or bool. */
 static inline int64_t hr__integer_at(enum hr_dtype dtype, const void *data)

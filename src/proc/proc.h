@@ -57,6 +57,7 @@ struct hr_proc_step {
     struct hr_proc_slots alias;  /* pairs from, to: made alike before the step */
     struct hr_proc_slots before; /* deferred values that are made before the step, */
     struct hr_proc_slots after;  /* and after it */
+    bool early;                  /* the latter as by hr__value_force_early */
     struct hr_proc_slots clear;  /* what the step takes out of the record */
 };
 

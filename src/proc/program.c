@@ -24,7 +24,7 @@ struct step_head {
     uint32_t field_count, parent_count, alias_count, before_count, after_count,
         clear_count;
     uint32_t has_input, has_output; /* schemas */
-    uint64_t when_count;
+    uint32_t early, when_count;
 };
 
 static struct program_head own_head(void)
@@ -75,7 +75,8 @@ static void write_step(const struct hr_proc_step *step, struct hr_str *out)
         .clear_count = (uint32_t)step->clear.count,
         .has_input = step->input != NULL,
         .has_output = step->output != NULL,
-        .when_count = step->when_count,
+        .early = step->early,
+        .when_count = (uint32_t)step->when_count,
     };
 
     assert((step->code == NULL) != (step->op == NULL));
@@ -264,6 +265,7 @@ static void read_step(struct program_reader *reader, uint64_t nodes, bool last,
     step->alias = read_slots(reader, head.alias_count);
     step->before = read_slots(reader, head.before_count);
     step->after = read_slots(reader, head.after_count);
+    step->early = head.early != 0;
     step->clear = read_slots(reader, head.clear_count);
     step->when = read_when(reader, head.when_count);
     step->when_count = step->when != NULL ? (size_t)head.when_count : 0;

@@ -131,6 +131,22 @@ static enum hr_err force_all(struct hr_server *server, const struct hr_proc_slot
     return HR_OK;
 }
 
+static enum hr_err force_after(struct hr_server *server, const struct hr_proc_step *step,
+                               struct hr_error *reterr)
+{
+    if (!step->early)
+        return force_all(server, &step->after, reterr);
+    for (size_t i = 0; i < step->after.count; i++) {
+        size_t slot = step->after.at[i];
+
+        if (server->values[slot].kind != HR_VALUE_DEFERRED)
+            continue;
+        hr__value_force_early(&server->thread, &server->values[slot]);
+        moved(server, slot);
+    }
+    return HR_OK;
+}
+
 static enum hr_err
 begin(struct hr_server *server, struct hr_serve_step *step, struct hr_error *reterr)
 {
@@ -158,7 +174,7 @@ enum hr_err hr__serve_op_run(struct hr_server *server, struct hr_serve_step *ste
     HR_TRY(hr__op_apply(step->op, &step->ctx));
     *ret_drop = step->ctx.drop;
     step->ctx.drop = false;
-    HR_TRY(force_all(server, &from->after, reterr));
+    HR_TRY(force_after(server, from, reterr));
     for (size_t i = 0; i < from->clear.count; i++)
         hr__value_clear(&server->values[from->clear.at[i]]);
     return HR_OK;

@@ -184,6 +184,7 @@ __attribute__((constructor)) static void serve(void)
 
 static struct peers peers;
 static bool has_peers, in_processes; /* and whether all ops run there */
+static bool alone;                   /* no step shares work with another */
 
 static enum hr_err prepare(void *user, struct hr_graph *graph, struct hr_error *reterr)
 {
@@ -230,6 +231,7 @@ static struct outcome_job ledger_job(const char *text, int threads)
     options.epochs = 2;
     options.seed = 11;
     options.ledger = ledger;
+    options.fuse = !alone;
     if (in_processes)
         options.variant = HR_VARIANT_PROCESSES;
     job = outcome_job_with(text, threads, &options);
@@ -346,6 +348,44 @@ TEST(a_photo_that_cannot_be_decoded_is_a_fault_of_the_decoder_in_every_variant)
     has_peers = in_processes = false;
     peers_finish(&peers);
     hr__free(whole);
+}
+
+/* A photo counts as bad when a node needs pixels that cannot be made, not when a plan
+ * makes them earlier: some of these photos are dropped, or fail for another reason,
+ * before. */
+TEST(a_photo_fails_at_the_same_node_however_early_its_pixels_are_made)
+{
+    static const char *const between[] = {
+        "record.filter: {expr: 'label != 3'}", "debug.fail: {every: 2}",
+        "image.center_crop: {size: 8}", "record.filter: {expr: 'image.height > 0'}"};
+
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++) {
+        char text[1024], *whole;
+
+        snprintf(text, sizeof text,
+                 "headrace: 1\npipeline:\n"
+                 "  - source.files: {path: '%s', labels: folder}\n"
+                 "  - image.decode: {mode: exact}\n"
+                 "  - %s\n"
+                 "  - image.resize: {size: [16, 16]}\n"
+                 "  - batch.stack: {size: 4}\n",
+                 photos_broken(5), between[i]);
+        whole = ledger_of(text, 0, 1);
+        peers_init(&peers, "serve");
+        for (int threads = 0; threads <= 2; threads++)
+            for (int way = 0; way < 4; way++) {
+                char *other;
+
+                alone = way % 2 == 1;
+                has_peers = in_processes = way >= 2;
+                other = ledger_of(text, threads, 1);
+                check_same(other, whole);
+                hr__free(other);
+            }
+        alone = has_peers = in_processes = false;
+        peers_finish(&peers);
+        hr__free(whole);
+    }
 }
 
 /* ---- states, kills, worlds ---- */
