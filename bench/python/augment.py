@@ -28,6 +28,12 @@ CASES = {
         lambda p: p.rand_augment(interpolation="bilinear"),
         v2.RandAugment(interpolation=v2.InterpolationMode.BILINEAR),
     ),
+    "perspective": (lambda p: p.perspective(p=1), v2.RandomPerspective(p=1)),
+    "gaussian noise": (lambda p: p.gaussian_noise(), v2.GaussianNoise()),
+    "ColorJitter for 80 %": (
+        lambda p: p.apply(lambda q: q.color_jitter(brightness=0.8, contrast=0.8, saturation=0.8, hue=0.2), p=0.8),
+        v2.RandomApply([v2.ColorJitter(0.8, 0.8, 0.8, 0.2)], p=0.8),
+    ),
     "TrivialAugmentWide": (lambda p: p.trivial_augment_wide(), v2.TrivialAugmentWide()),
 }
 

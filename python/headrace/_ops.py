@@ -63,15 +63,18 @@ __all__ = [
     "image_decode",
     "image_equalize",
     "image_erase",
+    "image_five_crop",
     "image_fixed_size_crop",
     "image_flip",
     "image_gaussian_blur",
+    "image_gaussian_noise",
     "image_grayscale",
     "image_invert",
     "image_iou_crop",
     "image_normalize",
     "image_pad",
     "image_permute_channels",
+    "image_perspective",
     "image_photometric_distort",
     "image_posterize",
     "image_rand_augment",
@@ -85,6 +88,7 @@ __all__ = [
     "image_sharpness",
     "image_solarize",
     "image_standardize",
+    "image_ten_crop",
     "image_trivial_augment_wide",
     "image_zoom_out",
     "order_repeat",
@@ -2199,6 +2203,43 @@ def image_erase(
     return pipeline._then("image.erase", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.five_crop")
+def image_five_crop(
+    pipeline: Pipeline,
+    size: int | Sequence[int],
+    *,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """The four corners and the centre of an image, each as a record.
+
+    Operator `image.five_crop`, kind expand, version 1; pure.
+
+    Like torchvision's FiveCrop, in its order: top left, top right, bottom left, bottom
+    right, centre. A record becomes five that follow each other, with the other fields
+    of the image, so a batch of a multiple of 5 has all crops of its images:
+    `model(x).view(-1, 5, classes).mean(1)` is the mean over them. A smaller image is a
+    bad record.
+
+    Args:
+        pipeline: what the operator reads.
+        size: [height, width], or one number for both; list of ints, 1 to 2 items, each
+            1 to 65535, in pixels, required.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "field": field}
+    defaults: dict[str, Any] = {"field": "image"}
+    return pipeline._then("image.five_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.fixed_size_crop")
 def image_fixed_size_crop(
     pipeline: Pipeline,
@@ -2318,6 +2359,47 @@ def image_gaussian_blur(
     params: dict[str, Any] = {"size": size, "sigma": sigma, "field": field}
     defaults: dict[str, Any] = {"sigma": (0.1, 2), "field": "image"}
     return pipeline._then("image.gaussian_blur", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.gaussian_noise")
+def image_gaussian_noise(
+    pipeline: Pipeline,
+    *,
+    mean: float = 0.0,
+    sigma: float = 0.1,
+    clip: bool = True,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Add normal noise to every level.
+
+    Operator `image.gaussian_noise`, kind map, version 1; random.
+
+    Like torchvision's GaussianNoise: each level of each channel gets noise of its own,
+    in uint8 images truncated to whole levels. The noise takes 65,536 values, the
+    quantiles of the normal distribution, so none is further than 4.33 deviations from
+    the mean.
+
+    Args:
+        pipeline: what the operator reads.
+        mean: mean of the noise, where white is 1; float, -1 to 1, default 0.
+        sigma: standard deviation of the noise, where white is 1; float, 0 to 1, default
+            0.1.
+        clip: keep levels between black and white; without it float32 images go beyond,
+            and the levels of uint8 images wrap around; bool, default true.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"mean": mean, "sigma": sigma, "clip": clip, "field": field}
+    defaults: dict[str, Any] = {"mean": 0.0, "sigma": 0.1, "clip": True, "field": "image"}
+    return pipeline._then("image.gaussian_noise", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.grayscale")
@@ -2554,6 +2636,55 @@ def image_permute_channels(
     params: dict[str, Any] = {"field": field}
     defaults: dict[str, Any] = {"field": "image"}
     return pipeline._then("image.permute_channels", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.perspective")
+def image_perspective(
+    pipeline: Pipeline,
+    *,
+    distortion_scale: float = 0.5,
+    p: float = 0.5,
+    interpolation: Literal["nearest", "bilinear"] = "bilinear",
+    fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """See the image from another side, with a probability.
+
+    Operator `image.perspective`, kind map, version 1; random, warps.
+
+    Like torchvision's RandomPerspective: each corner moves inwards by up to
+    `distortion_scale` of half a side. An image whose corners would lie on one line (of
+    one pixel's width, or with a scale near 1) is unchanged. Boxes become upright ones
+    around their four moved corners.
+
+    Args:
+        pipeline: what the operator reads.
+        distortion_scale: how far corners move at most, as a fraction of half a side;
+            float, 0 to 1, default 0.5.
+        p: probability that the image is changed; float, 0 to 1, default 0.5.
+        interpolation: how values between pixels are computed; enum, one of nearest,
+            bilinear, default bilinear.
+        fill: what is outside, one number or one per channel, in the image's own range
+            (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
+            levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"distortion_scale": distortion_scale, "p": p, "interpolation": interpolation, "fill": fill, "mask_fill": mask_fill, "field": field}
+    defaults: dict[str, Any] = {"distortion_scale": 0.5, "p": 0.5, "interpolation": "bilinear", "fill": 0, "field": ("image",)}
+    return pipeline._then("image.perspective", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.photometric_distort")
@@ -3122,6 +3253,47 @@ def image_standardize(
     params: dict[str, Any] = {"field": field}
     defaults: dict[str, Any] = {"field": "image"}
     return pipeline._then("image.standardize", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.ten_crop")
+def image_ten_crop(
+    pipeline: Pipeline,
+    size: int | Sequence[int],
+    *,
+    vertical: bool = False,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """The four corners and the centre of an image and of its mirror image, each as a
+    record.
+
+    Operator `image.ten_crop`, kind expand, version 1; pure.
+
+    Like torchvision's TenCrop, in its order: top left, top right, bottom left, bottom
+    right, centre; then those of the mirrored image. A record becomes ten that follow
+    each other, with the other fields of the image, so a batch of a multiple of 10 has
+    all crops of its images: `model(x).view(-1, 10, classes).mean(1)` is the mean over
+    them. A smaller image is a bad record.
+
+    Args:
+        pipeline: what the operator reads.
+        size: [height, width], or one number for both; list of ints, 1 to 2 items, each
+            1 to 65535, in pixels, required.
+        vertical: the last five are of the image upside down, not mirrored; bool,
+            default false.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "vertical": vertical, "field": field}
+    defaults: dict[str, Any] = {"vertical": False, "field": "image"}
+    return pipeline._then("image.ten_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.trivial_augment_wide")
@@ -5460,15 +5632,18 @@ class Methods:
     decode = image_decode
     equalize = image_equalize
     erase = image_erase
+    five_crop = image_five_crop
     fixed_size_crop = image_fixed_size_crop
     flip = image_flip
     gaussian_blur = image_gaussian_blur
+    gaussian_noise = image_gaussian_noise
     grayscale = image_grayscale
     invert = image_invert
     iou_crop = image_iou_crop
     normalize = image_normalize
     pad = image_pad
     permute_channels = image_permute_channels
+    perspective = image_perspective
     photometric_distort = image_photometric_distort
     posterize = image_posterize
     rand_augment = image_rand_augment
@@ -5482,6 +5657,7 @@ class Methods:
     sharpness = image_sharpness
     solarize = image_solarize
     standardize = image_standardize
+    ten_crop = image_ten_crop
     trivial_augment_wide = image_trivial_augment_wide
     zoom_out = image_zoom_out
     repeat = order_repeat

@@ -251,6 +251,66 @@ def test_right_angles_turn_masks_and_what_is_around_them(seed: int, angle: int) 
         compare(ours, turn(theirs(item)))
 
 
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+def test_perspective(seed: int, interpolation: Any) -> None:
+    """The corners, which move along, say where each was drawn."""
+    scenes = Scenes(seed)
+    for item in scenes.items:
+        height, width = item["image"].shape[:2]
+        item["points"] = np.array([[0.5, 0.5], [width, 0.5], [width, height], [0.5, height]], np.float32) - 0.5
+    pipe = pipeline(scenes).perspective(
+        distortion_scale=0.5, p=1, fill=77, interpolation=interpolation, mask_fill=255, field=MOVED
+    )
+    mode = v2.InterpolationMode(interpolation)
+    distances = []
+    for item, ours in zip(scenes.items, moved(pipe, seed), strict=True):
+        height, width = item["image"].shape[:2]
+        start = item["points"].tolist()
+        other = theirs(item)
+        image = tv.perspective(other["image"], start, ours["points"].tolist(), mode, fill=77)
+        array = image.permute(1, 2, 0).numpy().astype(int)
+        differs = np.abs(ours["image"].astype(int) - array).max(axis=2) > (0 if interpolation == "nearest" else 1)
+        if interpolation == "bilinear":  # on the border torchvision takes the share of the image twice
+            share = tv.perspective(torch.ones(1, height, width), start, ours["points"].tolist(), mode, fill=0)
+            differs &= (share[0] == 0).numpy() | (share[0] > 0.9999).numpy()
+        assert differs.mean() < 0.005, differs.mean()
+        mask = tv.perspective(other["mask"], start, ours["points"].tolist(), fill=255).permute(1, 2, 0).numpy()
+        assert (ours["mask"] != mask).mean() < 0.005
+        boxes = tv.perspective(other["boxes"], start, ours["points"].tolist())
+        assert np.abs(ours["boxes"] - np.asarray(boxes)).max() <= 0.5
+        assert np.abs(ours["points"] - start).max() <= max(height, width) / 4 + 1
+        distances.append(float(np.abs(ours["points"] - start).max()))
+    assert len(set(distances)) > 10
+
+
+@pytest.mark.parametrize("vertical", [False, True])
+def test_five_and_ten_crops(seed: int, vertical: bool) -> None:
+    scenes = Scenes(seed)
+    five = moved(pipeline(scenes).five_crop([33, 27]), seed)
+    ten = moved(pipeline(scenes).ten_crop(30, vertical=vertical), seed)
+    for at, item in enumerate(scenes.items):
+        image = theirs(item)["image"]
+        wanted = [*tv.five_crop(image, [33, 27]), *tv.ten_crop(image, [30, 30], vertical_flip=vertical)]
+        ours = [*five[5 * at : 5 * at + 5], *ten[10 * at : 10 * at + 10]]
+        for crop, record in zip(wanted, ours, strict=True):
+            assert np.array_equal(record["image"], crop.permute(1, 2, 0).numpy())
+            assert np.array_equal(record["boxes"], item["boxes"])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_gaussian_noise_has_the_distribution_of_torchvision(seed: int, dtype: Any) -> None:
+    scenes = Scenes(seed, 20)
+    pipe = pipeline(scenes).cast(dtype)
+    torch.manual_seed(seed)
+    one = 1 if dtype == "float32" else 255
+    for item, ours in zip(scenes.items, moved(pipe.gaussian_noise(mean=0.1, sigma=0.2), seed), strict=True):
+        image = torch.from_numpy(item["image"].astype(np.float32) / 255 if one == 1 else item["image"])
+        other = tv.gaussian_noise(image, mean=0.1, sigma=0.2).numpy().astype(np.float64) / one
+        made = ours["image"].astype(np.float64) / one
+        spread = 5 * 0.2 / made.size**0.5
+        assert abs(made.mean() - other.mean()) < 2 * spread and abs(made.std() - other.std()) < 2 * spread
+
+
 def test_formats(seed: int) -> None:
     scenes = Scenes(seed)
     for name in ("xywh", "cxcywh"):

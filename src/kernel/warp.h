@@ -1,5 +1,5 @@
 /*
- * kernel/warp.h - affine resampling without antialias: rotation, shear, translation.
+ * kernel/warp.h - affine and perspective resampling without antialias.
  */
 #ifndef HR_KERNEL_WARP_H
 #define HR_KERNEL_WARP_H
@@ -18,5 +18,12 @@
 HR_CHECK enum hr_err hr__warp_run(struct hr_arena *arena, const struct hr_pixels *src,
                                   const struct hr_pixels *dst, const double m[6],
                                   enum hr_filter filter, const float fill[4]);
+
+/* The same with both coordinates divided by p[0] * (x + .5) + p[1] * (y + .5) + 1; where
+ * that is not positive, the position is outside. HR_ERR_MEMORY. */
+HR_CHECK enum hr_err
+hr__perspective_run(struct hr_arena *arena, const struct hr_pixels *src,
+                    const struct hr_pixels *dst, const double m[6], const double p[2],
+                    enum hr_filter filter, const float fill[4]);
 
 #endif

@@ -209,3 +209,110 @@ TEST(every_instruction_set_gives_the_same_warp)
         hr__free(other.data);
     }
 }
+
+/* ---- perspective ---- */
+
+static struct hr_pixels test_image(enum hr_dtype dtype, int32_t width, int32_t height,
+                                   int32_t channels, bool planar, uint64_t seed)
+{
+    struct hr_pixels made = test_pixels(dtype, width, height, channels, planar);
+
+    test_noise(&made, seed, 255);
+    return made;
+}
+
+static void run_perspective(const struct hr_pixels *src, const struct hr_pixels *dst,
+                            const double m[6], const double p[2], enum hr_filter filter,
+                            const float fill[4])
+{
+    struct hr_arena arena;
+
+    hr__arena_init(&arena);
+    CHECK_OK(hr__perspective_run(&arena, src, dst, m, p, filter, fill));
+    hr__arena_finish(&arena);
+}
+
+/* The affine map that has the same position at a pixel. */
+static void
+map_at(const double m[6], const double p[2], int32_t x, int32_t y, double ret_m[6])
+{
+    double below = p[0] * (x + .5) + p[1] * (y + .5) + 1;
+
+    for (int i = 0; i < 6; i++)
+        ret_m[i] = m[i] / below;
+}
+
+static void check_perspective(const struct hr_pixels *src, const struct hr_pixels *dst,
+                              const double m[6], const double p[2])
+{
+    const float fill[4] = {9, 200, 31, 77};
+    double one[6];
+
+    run_perspective(src, dst, m, p, HR_FILTER_BILINEAR, fill);
+    for (int32_t y = 0; y < dst->height; y++)
+        for (int32_t x = 0; x < dst->width; x++)
+            for (int32_t c = 0; c < dst->channels; c++) {
+                map_at(m, p, x, y, one);
+                CHECK(fabs(test_value(dst, x, y, c) -
+                           reference(src, one, x, y, c, false, fill)) <=
+                      (src->dtype == HR_U8 ? 1.0 : 0.01));
+            }
+}
+
+TEST(perspective_is_bilinear_where_each_pixel_lies)
+{
+    const double m[6] = {1.3, 0.1, -4.3, 0.05, 1.2, -3.1}, p[2] = {0.004, 0.002};
+
+    for (int32_t channels = 1; channels <= 4; channels++) {
+        struct hr_pixels src = test_image(HR_U8, 57, 43, channels, false, 7);
+        struct hr_pixels dst = test_image(HR_U8, 57, 43, channels, false, 8);
+
+        check_perspective(&src, &dst, m, p);
+        hr__free(src.data);
+        hr__free(dst.data);
+        src = test_image(HR_F32, 31, 43, channels, true, 7);
+        dst = test_image(HR_F32, 29, 40, channels, true, 8);
+        check_perspective(&src, &dst, m, p);
+        hr__free(src.data);
+        hr__free(dst.data);
+    }
+}
+
+TEST(a_perspective_without_depth_is_affine)
+{
+    const double m[6] = {0.9131, 0.2177, -1.1313, -0.1071, 1.0933, 0.7171},
+                 none[2] = {0, 0};
+    const float fill[4] = {1, 2, 3, 4};
+
+    for (int filter = 0; filter < 2; filter++) {
+        enum hr_filter kind = filter == 0 ? HR_FILTER_NEAREST : HR_FILTER_BILINEAR;
+        struct hr_pixels src = test_image(HR_U8, 64, 48, 3, false, 3);
+        struct hr_pixels a = test_image(HR_U8, 64, 48, 3, false, 4);
+        struct hr_pixels b = test_image(HR_U8, 64, 48, 3, false, 5);
+
+        run(&src, &a, m, kind, fill);
+        run_perspective(&src, &b, m, none, kind, fill);
+        for (int32_t y = 0; y < 48; y++)
+            for (int32_t x = 0; x < 64; x++)
+                for (int32_t c = 0; c < 3; c++)
+                    CHECK(fabs(test_value(&a, x, y, c) - test_value(&b, x, y, c)) <=
+                          (filter == 0 ? 0 : 1));
+        hr__free(src.data);
+        hr__free(a.data);
+        hr__free(b.data);
+    }
+}
+
+TEST(what_is_behind_the_viewer_is_filled)
+{
+    const double m[6] = {1, 0, 0, 0, 1, 0}, p[2] = {-0.1, 0}; /* a horizon at x = 10 */
+    const float fill[4] = {77};
+    struct hr_pixels src = test_image(HR_U8, 20, 5, 1, false, 3);
+    struct hr_pixels dst = test_image(HR_U8, 20, 5, 1, false, 4);
+
+    run_perspective(&src, &dst, m, p, HR_FILTER_BILINEAR, fill);
+    for (int32_t x = 10; x < 20; x++)
+        CHECK_EQ_INT(test_value(&dst, x, 2, 0), 77);
+    hr__free(src.data);
+    hr__free(dst.data);
+}

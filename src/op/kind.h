@@ -38,7 +38,8 @@ struct hr_move {
 struct hr_warp {
     int32_t width, height; /* of the image before */
     int32_t to_width, to_height;
-    double m[6]; /* invertible */
+    double m[6]; /* invertible, as in kernel/warp.h */
+    double p[2]; /* perspective; 0, 0: affine */
     int filter;  /* enum hr_filter: nearest or bilinear */
     float fill[4];
     int32_t mask_fill;

@@ -1031,3 +1031,70 @@ TEST(one_hot_marks_the_class)
     REFUSED(HR_ERR_RANGE, "tensor.one_hot", "{classes: 2}", "class 2");
     bench_finish(&bench);
 }
+
+TEST(noise_is_normal_and_stays_between_black_and_white)
+{
+    static float floats[300 * 300];
+    static uint8_t levels[300 * 300];
+    double sum = 0, squares = 0, beyond = 0;
+    uint8_t *whole;
+    float *got;
+    size_t bytes;
+
+    bench_init(&bench);
+    for (size_t i = 0; i < 300 * 300; i++)
+        floats[i] = 0.5f;
+    put_f32(floats, 300, 300, 1);
+    OP("image.gaussian_noise", "{mean: 0.1, sigma: 0.08}");
+    got = bench_bytes(&bench, "image", &bytes);
+    for (size_t i = 0; i < 300 * 300; i++) {
+        double noise = (double)got[i] - 0.6;
+
+        sum += noise;
+        squares += noise * noise;
+        beyond += fabs(noise) > 0.16;
+    }
+    free(got);
+    CHECK(fabs(sum / 90000) < 0.0015); /* 5 standard deviations are 0.0013 */
+    CHECK(fabs(sqrt(squares / 90000) - 0.08) < 0.001);
+    CHECK(fabs(beyond / 90000 - 0.0455) < 0.004);
+    memset(levels, 250, sizeof levels);
+    put_u8(levels, 300, 300, 1);
+    OP("image.gaussian_noise", "{sigma: 0.1}");
+    whole = bench_bytes(&bench, "image", &bytes);
+    beyond = 0;
+    for (size_t i = 0; i < 300 * 300; i++)
+        beyond += whole[i] == 255;
+    free(whole);
+    CHECK(fabs(beyond / 90000 - 0.4222) < 0.01); /* from 5 / 25.5 deviations on */
+    put_u8(levels, 300, 300, 1);
+    OP("image.gaussian_noise", "{sigma: 0.1, clip: false}");
+    whole = bench_bytes(&bench, "image", &bytes);
+    beyond = 0;
+    for (size_t i = 0; i < 300 * 300; i++)
+        beyond += whole[i] < 100;
+    free(whole);
+    CHECK(beyond > 30000); /* wrapped around */
+    put_u8(levels, 300, 300, 1);
+    OP("image.gaussian_noise", "{sigma: 0}");
+    check_u8(levels, 300 * 300);
+    bench_finish(&bench);
+}
+
+TEST(perspective_keeps_what_it_does_not_draw)
+{
+    uint8_t levels[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+
+    bench_init(&bench);
+    put_u8(levels, 3, 4, 1);
+    OP("image.perspective", "{distortion_scale: 0, p: 1}");
+    check_u8(levels, 12);
+    OP("image.perspective", "{p: 0}");
+    check_u8(levels, 12);
+    put_u8(levels, 1, 12, 1); /* corners of one line */
+    OP("image.perspective", "{p: 1, distortion_scale: 1}");
+    check_u8(levels, 12);
+    REFUSED(HR_ERR_RANGE, "image.perspective", "{distortion_scale: 1.1}", "0 to 1");
+    REFUSED(HR_ERR_SHAPE, "image.perspective", "{fill: [1, 2]}", "1 channels");
+    bench_finish(&bench);
+}

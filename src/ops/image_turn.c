@@ -92,13 +92,20 @@ hr__image_warp(struct hr_op_ctx *ctx, size_t field, const struct hr_warp *warp)
 {
     enum hr_layout layout = hr__image_layout_of(ctx->fields[field]);
     struct hr_pixels in, out;
+    struct hr_arena *arena = &ctx->thread->arena;
+    enum hr_filter filter = (enum hr_filter)warp->filter;
     struct hr_value made;
+    enum hr_err code;
 
     HR_TRY(hr__image_read(ctx, field, &in));
     HR_TRY(hr__image_make(ctx->thread, warp->to_width, warp->to_height, in.channels,
                           in.dtype, layout, &made, &out, ctx->error));
-    if (hr__warp_run(&ctx->thread->arena, &in, &out, warp->m,
-                     (enum hr_filter)warp->filter, warp->fill) != HR_OK)
+    if (warp->p[0] == 0 && warp->p[1] == 0)
+        code = hr__warp_run(arena, &in, &out, warp->m, filter, warp->fill);
+    else
+        code =
+            hr__perspective_run(arena, &in, &out, warp->m, warp->p, filter, warp->fill);
+    if (code != HR_OK)
         return hr__fail(ctx->error, HR_ERR_MEMORY, "out of memory to warp an image");
     hr__image_replace(ctx, field, &made);
     return HR_OK;

@@ -130,12 +130,12 @@ points_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
 static void
 warped(const struct hr_warp *warp, double x, double y, double *ret_x, double *ret_y)
 {
-    const double *m = warp->m;
-    double det = m[0] * m[4] - m[1] * m[3];
-    double from_x = x - m[2], from_y = y - m[5];
+    double a = warp->m[0] - x * warp->p[0], b = warp->m[1] - x * warp->p[1];
+    double c = warp->m[3] - y * warp->p[0], d = warp->m[4] - y * warp->p[1];
+    double det = a * d - b * c, from_x = x - warp->m[2], from_y = y - warp->m[5];
 
-    *ret_x = (m[4] * from_x - m[1] * from_y) / det;
-    *ret_y = (m[0] * from_y - m[3] * from_x) / det;
+    *ret_x = (d * from_x - b * from_y) / det;
+    *ret_y = (a * from_y - c * from_x) / det;
 }
 
 /* Upright around the four warped corners, and within the image. */

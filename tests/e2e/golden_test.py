@@ -63,6 +63,13 @@ cases = {
               "  - image.normalize: {mean: imagenet, std: imagenet}\n  - tensor.layout: {order: chw}\n",
     "affine": fixed + "  - image.affine: {degrees: 20, translate: [0.1, 0.2], scale: [0.8, 1.3], shear: 9, "
                       "interpolation: bilinear}\n",
+    "perspective": fixed + "  - image.perspective: {p: 0.8, fill: 99}\n"
+                           "  - image.perspective: {p: 1, distortion_scale: 0.9, interpolation: nearest}\n",
+    "gaussian_noise": fixed + "  - image.gaussian_noise: {mean: 0.1}\n  - tensor.cast: {dtype: float32}\n"
+                              "  - image.gaussian_noise: {sigma: 0.05, clip: false}\n",
+    "five_crop, ten_crop": fixed + "  - image.five_crop: {size: [30, 40]}\n  - image.ten_crop: {size: [8, 17]}\n",
+    "groups of steps": fixed + "  - apply: {p: 0.7, steps: [image.flip: {p: 1}, image.invert]}\n"
+                               "  - one_of: {choices: [image.equalize: {p: 1}, []], weights: [2, 1]}\n",
     "clip": fixed + "  - image.clip: {min: 40, max: 200}\n",
     "cast with scale": fixed + "  - tensor.cast: {dtype: float32, scale: true}\n",
     "jpeg": fixed,
