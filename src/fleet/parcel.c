@@ -261,14 +261,13 @@ group_items(struct writing *w, const struct hr_parcel_item *items, size_t count)
 {
     w->group_count = 0;
     for (size_t i = 0; i < count; i++) {
-        struct group *last = &w->groups[w->group_count - 1];
         bool joins =
             i > 0 && (items[i].batch == NULL) == (items[i - 1].batch == NULL) &&
             (items[i].batch == NULL ? items[i].error == items[i - 1].error
                                     : is_alike(items[i].batch, items[i - 1].batch));
 
         if (joins)
-            last->count++;
+            w->groups[w->group_count - 1].count++;
         else
             w->groups[w->group_count++] = (struct group){.items = &items[i], .count = 1};
     }
