@@ -1541,22 +1541,29 @@ def flow_cache(
     the same records with and without it, in every order and with any number of threads,
     ranks and resumes.  Records are known by what makes them: all nodes before the cache
     with their parameters, and the names that the source lists. A change of any of these
-    uses another cache; orders (shuffle, take, shard) may change freely. The contents of
-    a file that is changed under its old name are not noticed: delete the folder then.
-    Records that a filter before the cache drops are kept as dropped.  Put it after the
-    expensive work and before random augmentation. Random ops before it are refused,
-    because every epoch would repeat the first: see `random` and `refresh`. Batches are
-    not cached: put it before `batch.stack`. Images are made before they are kept, so in
-    modes `close` and `fast` a cache between `image.decode` and a resize changes pixels
-    as any op that needs them does; after the whole group it changes none. As uint8 an
-    image takes a quarter of what it takes normalised.  When the budget is used up, what
-    is there stays and the rest is made in every epoch: in an epoch each record is
-    wanted once, so replacing one by another would gain nothing. `headrace run` shows
-    how full it is, and why.  A folder may be shared by any number of processes of a
-    machine, also while they fill it, and outlives them. Each record has a checksum; a
-    damaged one is made again. With a budget, caches of other pipelines in the same
-    folder are removed when room is needed, the least recently used first, and none that
-    is in use.
+    uses another cache; orders (shuffle, take, shard) may change freely. In a folder,
+    records of local files are also known by size, modification time and inode of their
+    files, so that a file which was overwritten is read again; one that is gone or
+    cannot be read is the error that it is without a cache. Not noticed are a change
+    that keeps all three (in place, of the same length, within one tick of the file
+    system's clock) and changes of objects on servers: delete the folder then. What a
+    file held before it was overwritten stays in the folder, and counts against its
+    budget, until the folder is deleted. A file that changes while a run uses its data
+    set is kept only from the next run on. A cache in memory does not look at files: it
+    lasts as long as its loader. Records that a filter before the cache drops are kept
+    as dropped.  Put it after the expensive work and before random augmentation. Random
+    ops before it are refused, because every epoch would repeat the first: see `random`
+    and `refresh`. Batches are not cached: put it before `batch.stack`. Images are made
+    before they are kept, so in modes `close` and `fast` a cache between `image.decode`
+    and a resize changes pixels as any op that needs them does; after the whole group it
+    changes none. As uint8 an image takes a quarter of what it takes normalised.  When
+    the budget is used up, what is there stays and the rest is made in every epoch: in
+    an epoch each record is wanted once, so replacing one by another would gain nothing.
+    `headrace run` shows how full it is, and why.  A folder may be shared by any number
+    of processes of a machine, also while they fill it, and outlives them. Each record
+    has a checksum; a damaged one is made again. With a budget, caches of other
+    pipelines in the same folder are removed when room is needed, the least recently
+    used first, and none that is in use.
 
     Args:
         pipeline: what the operator reads.

@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "op/thread.h"
+#include "store/store.h"
 
 /* ---- compiling ---- */
 
@@ -53,11 +54,87 @@ bool hr__program_caches(struct hr_program *p, const struct hr_graph *graph)
     return true;
 }
 
+/* Adds the pair unless it is there. */
+static void add_stamp(struct hr_program *p, uint16_t path, uint16_t source)
+{
+    for (size_t i = 0; i < p->stamp_count; i++)
+        if (p->stamps[i].path == path && p->stamps[i].source == source)
+            return;
+    p->stamps[p->stamp_count++] = (struct hr_stamp){path, source};
+}
+
+bool hr__program_stamps(struct hr_program *p, const struct hr_graph *graph,
+                        const uint16_t *path_of)
+{
+    bool sources[HR_GRAPH_NODES_MAX];
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < graph->count; i++)
+        count += hr__graph_stamped(graph, i, sources);
+    p->stamps = hr__arena_zalloc(&p->arena, (count + 1) * sizeof *p->stamps);
+    if (p->stamps == NULL)
+        return false;
+    for (uint32_t i = 0; i < graph->count; i++) {
+        if (hr__graph_stamped(graph, i, sources) == 0)
+            continue;
+        for (uint32_t k = 0; k < graph->count; k++)
+            if (sources[k]) /* in later stages a record has the identity of path 0 */
+                add_stamp(p, (uint16_t)(path_of[i] > 0 ? path_of[i] - 1 : 0),
+                          (uint16_t)(path_of[k] - 1));
+    }
+    return true;
+}
+
 void hr__program_uncache(struct hr_program *p)
 {
+    p->stamp_count = 0;
     for (size_t i = 0; i < p->step_count; i++)
         p->steps[i].cache_count = 0;
     p->cache_count = 0;
+}
+
+static uint64_t both(uint64_t stamp, uint64_t more)
+{
+    const uint64_t words[2] = {stamp, more};
+
+    if (stamp == HR_STAMP_UNKNOWN || more == HR_STAMP_UNKNOWN)
+        return HR_STAMP_UNKNOWN;
+    return stamp == 0 || more == 0 ? stamp + more : hr__hash64(words, sizeof words, 0);
+}
+
+static uint64_t
+stamp_of(const struct hr_graph *graph, const struct hr_graph_node *n, uint64_t index)
+{
+    const struct hr_op_source *source = &n->op->source;
+    char uri[HR_URI_MAX];
+    uint64_t offset, stamp;
+
+    if (!source->locate(n->params, n->state, index, uri, sizeof uri, &offset))
+        return 0;
+    stamp = hr__store_stamp(uri, graph->opened_ns);
+    for (int i = 0; source->beside != NULL &&
+                    source->beside(n->params, n->state, index, i, uri, sizeof uri);
+         i++)
+        stamp = both(stamp, hr__store_stamp(uri, graph->opened_ns));
+    return stamp;
+}
+
+void hr__stamps_set(const struct hr_program *p, const struct hr_graph *graph,
+                    struct hr_thread *thread, struct hr_record_id *ids)
+{
+    for (size_t i = 0; i < p->stamp_count; i++)
+        ids[p->stamps[i].path].stamp = 0;
+    for (size_t i = 0; i < p->stamp_count; i++) {
+        struct hr_record_id *id = &ids[p->stamps[i].path];
+        const struct hr_record_id *from = &ids[p->stamps[i].source];
+        uint32_t source = p->paths[p->stamps[i].source].source;
+
+        if (from->index == HR_INDEX_NONE) /* of another input of a merge */
+            continue;
+        if (thread != NULL)
+            hr__thread_charge(thread, source);
+        id->stamp = both(id->stamp, stamp_of(graph, &graph->nodes[source], from->index));
+    }
 }
 
 void hr__views_set(const struct hr_program *p, struct hr_record_id *ids)

@@ -55,6 +55,11 @@ struct hr_view {
     uint32_t draws_for; /* hr_graph_node.draws_for */
 };
 
+/* A path whose identity bears the stamp of the files of a source, among others. */
+struct hr_stamp {
+    uint16_t path, source; /* the path that ends at the source */
+};
+
 struct hr_step {
     const struct hr_op *op;
     const void *params;
@@ -126,7 +131,9 @@ struct hr_program {
     struct hr_view *views;
     size_t view_count;
     size_t id_count; /* identities of a row: of the paths or the record, and the views */
-    size_t cache_count; /* caches that are asked */
+    size_t cache_count;      /* caches that are asked */
+    struct hr_stamp *stamps; /* for the caches of this stage and of later ones */
+    size_t stamp_count;
     /* The only step is a source that makes many records at once (rows.c): 1 + the result
      * that each of its fields is. NULL: not so. */
     uint16_t *row_results;
@@ -180,6 +187,11 @@ HR_CHECK bool hr__program_rows(struct hr_program *program);
 HR_CHECK bool
 hr__program_caches(struct hr_program *program, const struct hr_graph *graph);
 
+/* cached.c: lists the stamps that the caches of the graph need, in stage 0; path_of is 1
+ * + the path of a node, or 0. Returns false when out of memory. */
+HR_CHECK bool hr__program_stamps(struct hr_program *program, const struct hr_graph *graph,
+                                 const uint16_t *path_of);
+
 /* No cache is asked. */
 void hr__program_uncache(struct hr_program *program);
 
@@ -229,6 +241,10 @@ void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_threa
 void hr__paths_branch(const struct hr_program *program, struct hr_thread *thread,
                       struct hr_record_id *ids);
 
+/* cached.c: looks at the files of the record with these identities and sets their stamps.
+ * Before hr__views_set. Time is charged to the sources, unless `thread` is NULL. */
+void hr__stamps_set(const struct hr_program *program, const struct hr_graph *graph,
+                    struct hr_thread *thread, struct hr_record_id *ids);
 /* cached.c: sets the views from the other identities. */
 void hr__views_set(const struct hr_program *program, struct hr_record_id *ids);
 /* The path that identity `id` of a step is of: `id` itself, or that of the view. */

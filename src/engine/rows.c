@@ -21,7 +21,7 @@ static bool can_make_rows(const struct hr_program *p)
     return p->path_count == 1 && p->step_count == 1 && p->segment_count == 0 &&
            step->plain && step->op->kind == HR_OP_SOURCE &&
            step->op->source.apply_rows != NULL && !hr__op_drops(step->op, step->params) &&
-           p->expand.op == NULL && !p->plan->describes &&
+           p->expand.op == NULL && !p->plan->describes && p->stamp_count == 0 &&
            step->field_count == p->out_count;
 }
 

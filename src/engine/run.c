@@ -228,6 +228,8 @@ set_positions(struct hr_pass *pass, uint32_t at, struct hr_record_id *ids, bool 
     }
     if (p->merges)
         branch(pass, ids, timed);
+    if (p->stamp_count > 0)
+        hr__stamps_set(p, runner->engine->graph, timed ? &runner->thread : NULL, ids);
     if (p->view_count > 0)
         hr__views_set(p, ids);
 }
@@ -306,6 +308,8 @@ static inline void keep_id(struct hr_pass *pass, uint32_t row)
         return;
     assert(id->depth == 0);
     memcpy(&pass->block->ids[pass->at + row], id, offsetof(struct hr_record_id, child));
+    if (pass->stage->program.stamp_count > 0)
+        pass->block->ids[pass->at + row].stamp = id->stamp;
 }
 
 /* Stores the results of the steps, or makes the children. */

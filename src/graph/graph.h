@@ -96,6 +96,7 @@ struct hr_graph {
     int value_count; /* frozen: values are numbered from 1 to this */
     int64_t whole;   /* frozen: records after the last multiple of this in an epoch are in
                         no batch (drop_last) and are not read; 0: all records are read */
+    uint64_t opened_ns; /* frozen: wall-clock time before its sources were opened */
     struct hr_graph_rewrite *rewrites;
     size_t rewrite_count;
     char *file; /* for messages, or NULL */
@@ -147,6 +148,10 @@ size_t hr__graph_consumers(const struct hr_graph *graph, uint32_t node);
 
 /* Whether what the node makes reaches the output only through `reader`. */
 bool hr__graph_feeds_only(const struct hr_graph *graph, uint32_t node, uint32_t reader);
+
+/* Marks the sources by whose files the records of cache `node` are known: none unless it
+ * asks for stamps. Returns how many. */
+size_t hr__graph_stamped(const struct hr_graph *graph, uint32_t node, bool *ret_sources);
 
 /* The number of the value that bound field `at` refers to: the one that the node writes,
  * or the one in its inputs. -1 if there is none. */

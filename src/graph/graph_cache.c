@@ -80,6 +80,37 @@ bool hr__graph_feeds_only(const struct hr_graph *graph, uint32_t node, uint32_t 
     return feeds_only(graph, node, reader, known);
 }
 
+/* ---- files ---- */
+
+static size_t
+mark_sources(const struct hr_graph *graph, uint32_t node, bool *seen, bool *sources)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+    size_t count = 0;
+
+    if (seen[node])
+        return 0;
+    seen[node] = true;
+    if (n->op->source.locate != NULL) {
+        sources[node] = true;
+        count++;
+    }
+    for (size_t i = 0; i < n->input_count; i++)
+        count += mark_sources(graph, n->inputs[i], seen, sources);
+    return count;
+}
+
+size_t hr__graph_stamped(const struct hr_graph *graph, uint32_t node, bool *ret_sources)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+    bool seen[HR_GRAPH_NODES_MAX] = {false};
+
+    memset(ret_sources, 0, graph->count * sizeof *ret_sources);
+    if (n->op->cache.stamps == NULL || !n->op->cache.stamps(n->params))
+        return 0;
+    return mark_sources(graph, node, seen, ret_sources);
+}
+
 /* ---- what is before a cache ---- */
 
 /* An ORDER or MERGE node before this one, or NODE_NONE. */
@@ -207,6 +238,7 @@ static enum hr_err check_cache(struct caches *c, uint32_t node)
     if (c->drawn) /* it knows records by the same draws */
         n->draws_for = c->draws_for > 0 ? c->draws_for : HR_DRAWS_ONCE;
     of.drawn = c->drawn;
+    of.stamped = hr__graph_stamped(c->graph, node, c->seen) > 0;
     if (hr__graph_content(c->graph, c->order, node, &of.fingerprint) != HR_OK)
         return hr__fail(c->error, HR_ERR_MEMORY, "out of memory");
     n->op->cache.begin(n->state, &of);

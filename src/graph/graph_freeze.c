@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 
 struct freeze {
     struct hr_graph *graph;
@@ -616,6 +617,7 @@ enum hr_err hr__graph_freeze(struct hr_graph *graph, struct hr_error *reterr)
     f.order = hr__calloc(graph->count + 1, sizeof *f.order);
     if (f.order == NULL)
         return no_memory(reterr);
+    graph->opened_ns = hr__wall_ns();
     code = freeze(&f);
     hr__free(f.order);
     if (code != HR_OK) {

@@ -258,6 +258,10 @@ struct hr_op_source {
      * object. */
     bool (*locate)(const void *params, const void *state, uint64_t index, char *uri,
                    size_t room, uint64_t *ret_offset);
+    /* The URI of file `at`, from 0, of those that apply() reads for record `index` beside
+     * the one that locate() names; false: no more. NULL: none. */
+    bool (*beside)(const void *params, const void *state, uint64_t index, int at,
+                   char *uri, size_t room);
     /* Part `part`, from 0, of what apply() will read for record `index`, so that the
      * engine can fetch it early; false: no more. NULL for sources that read nothing
      * record by record. */
@@ -374,6 +378,7 @@ struct hr_cache_of {
     struct hr_hash128
         fingerprint; /* of what makes them; orders of records do not count */
     bool drawn;      /* at random: they differ by seed and draw_epoch, too */
+    bool stamped;    /* of files: they differ by stamp, too */
 };
 
 /*
@@ -387,6 +392,9 @@ struct hr_op_cache {
     void (*begin)(void *state, const struct hr_cache_of *of);
     /* An iterator is opened, with a memory budget in bytes or 0. */
     HR_CHECK enum hr_err (*start)(void *state, uint64_t budget, struct hr_error *error);
+    /* Whether its records are to be known by the files that they are made of, too, so
+     * that a file which was overwritten is read again. */
+    bool (*stamps)(const void *params);
     /* Memory that it may take in a run with this budget, in bytes. */
     uint64_t (*memory)(const void *params, uint64_t budget);
     /* Sets the bound fields to those of record ctx->id if it is known. */

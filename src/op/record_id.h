@@ -32,6 +32,9 @@ struct hr_record_id {
                             a hash after order.sample; with HR_EPOCH_SUBSTITUTE */
     uint32_t depth;      /* numbers in `child` */
     uint32_t child[HR_CHILD_DEPTH_MAX];
+    /* Beside the identity, and set only before a cache that asks for it: what the files
+     * of the record were when it began (hr__store_stamp). */
+    uint64_t stamp;
 };
 
 /* Turns the identity into that of the record's child. depth < HR_CHILD_DEPTH_MAX and

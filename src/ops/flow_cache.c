@@ -14,6 +14,7 @@
 #include "op/op.h"
 #include "op/thread.h"
 #include "store/cache.h"
+#include "store/store.h"
 #include "wire/record.h"
 
 enum random { RANDOM_REFUSE, RANDOM_FREEZE };
@@ -122,6 +123,11 @@ static void cache_begin(void *state, const struct hr_cache_of *of)
     ((struct state *)state)->of = *of;
 }
 
+static bool cache_stamps(const void *params)
+{
+    return ((const struct cache *)params)->folder != NULL;
+}
+
 static uint64_t cache_memory(const void *params, uint64_t budget)
 {
     const struct cache *p = params;
@@ -164,7 +170,7 @@ static enum hr_err cache_start(void *state, uint64_t budget, struct hr_error *er
 static struct hr_hash128 key_of(const struct state *s, const struct hr_record_id *id)
 {
     struct {
-        uint64_t index, seed;
+        uint64_t index, seed, stamp;
         uint32_t draw_epoch, depth, child[HR_CHILD_DEPTH_MAX];
     } key;
 
@@ -176,7 +182,16 @@ static struct hr_hash128 key_of(const struct state *s, const struct hr_record_id
         key.seed = id->seed;
         key.draw_epoch = id->draw_epoch;
     }
+    if (s->of.stamped)
+        key.stamp = id->stamp;
     return hr__hash128(&key, sizeof key);
+}
+
+/* Whether the record may be looked for and kept: not if its files cannot be looked at, or
+ * have changed while they were in use. */
+static bool is_known(const struct state *s, const struct hr_record_id *id)
+{
+    return s->cache != NULL && !(s->of.stamped && id->stamp == HR_STAMP_UNKNOWN);
 }
 
 /* A label that waits for its batch must not keep the memory of its image. */
@@ -236,6 +251,8 @@ static enum hr_cached cache_find(struct hr_op_ctx *ctx)
     struct hr_cache_value block;
     enum hr_err code;
 
+    if (!is_known(s, ctx->id))
+        return HR_CACHED_NO;
     switch (hr__cache_get(s->cache, key, ctx->thread->pool, &block)) {
     case HR_CACHE_MARK:
         return HR_CACHED_DROPPED;
@@ -257,14 +274,14 @@ static bool cache_holds(void *state, const struct hr_record_id *id)
 {
     struct state *s = state;
 
-    return s->cache != NULL && hr__cache_holds(s->cache, key_of(s, id));
+    return is_known(s, id) && hr__cache_holds(s->cache, key_of(s, id));
 }
 
 static void cache_dropped(struct hr_op_ctx *ctx)
 {
     struct state *s = ctx->state;
 
-    if (s->cache != NULL)
+    if (is_known(s, ctx->id))
         hr__cache_mark(s->cache, key_of(s, ctx->id));
 }
 
@@ -294,7 +311,7 @@ static enum hr_err cache_apply(struct hr_op_ctx *ctx)
     struct hr_wire_writer *writer;
     struct hr_hash128 key;
 
-    if (s->cache == NULL || ctx->thread->describes)
+    if (ctx->thread->describes || !is_known(s, ctx->id))
         return HR_OK;
     key = key_of(s, ctx->id);
     if (hr__cache_holds(s->cache, key)) /* another thread was faster */
@@ -386,10 +403,17 @@ const struct hr_op hr_op_flow_cache = {
         "threads, ranks and resumes.\n\n"
         "Records are known by what makes them: all nodes before the cache with their "
         "parameters, and the names that the source lists. A change of any of these uses "
-        "another cache; orders (shuffle, take, shard) may change freely. The contents of "
-        "a "
-        "file that is changed under its old name are not noticed: delete the folder "
-        "then. "
+        "another cache; orders (shuffle, take, shard) may change freely. In a "
+        "folder, records of local files are also known by size, modification time and "
+        "inode of their files, so that a file which was overwritten is read again; one "
+        "that is gone or cannot be read is the error that it is without a cache. Not "
+        "noticed are a change that keeps all three (in place, of the same length, within "
+        "one tick of the file system's clock) and changes of objects on servers: delete "
+        "the folder then. What a file held before it was overwritten stays in the "
+        "folder, "
+        "and counts against its budget, until the folder is deleted. A file that changes "
+        "while a run uses its data set is kept only from the next run on. A cache in "
+        "memory does not look at files: it lasts as long as its loader. "
         "Records that a filter before the cache drops are kept as dropped.\n\n"
         "Put it after the expensive work and before random augmentation. Random ops "
         "before "
@@ -424,6 +448,7 @@ const struct hr_op hr_op_flow_cache = {
     .learner.warn = cache_warn,
     .cache.begin = cache_begin,
     .cache.start = cache_start,
+    .cache.stamps = cache_stamps,
     .cache.memory = cache_memory,
     .cache.find = cache_find,
     .cache.holds = cache_holds,

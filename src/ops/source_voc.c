@@ -352,6 +352,17 @@ static bool voc_locate(const void *params, const void *state, uint64_t index, ch
     return path_of(params, state, index, IMAGE, path, room);
 }
 
+static bool voc_beside(const void *params, const void *made, uint64_t index, int at,
+                       char *uri, size_t room)
+{
+    const struct voc *p = params;
+    const struct state *state = made;
+    const enum part parts[] = {p->task == DETECTION ? ANNOTATION : MASK, OBJECTS};
+
+    return at < 1 + state->wanted[INSTANCES] &&
+           path_of(p, state, index, parts[at], uri, room);
+}
+
 /* In the order in which apply takes them. */
 static bool voc_ahead(const void *params, const void *made, uint64_t index, int part,
                       struct hr_range *ret_range)
@@ -544,6 +555,7 @@ const struct hr_op hr_op_source_voc = {
                  .classes_param = "classes",
                  .count = voc_count,
                  .locate = voc_locate,
+                 .beside = voc_beside,
                  .ahead = voc_ahead,
                  .key_name = voc_key_name,
                  .key = voc_key,

@@ -129,6 +129,16 @@ bool hr__store_is_same(const struct hr_object *object)
     return object->store->is_same == NULL || object->store->is_same(object);
 }
 
+uint64_t hr__store_stamp(const char *uri, uint64_t since)
+{
+    const struct hr_store *store;
+    const char *name;
+
+    if (find_store(uri, &store, &name, NULL) != HR_OK)
+        return HR_STAMP_UNKNOWN;
+    return store == &hr_store_file ? hr__store_file_stamp(name, since) : 0;
+}
+
 void hr__store_close(struct hr_object *object)
 {
     object->store->close(object);

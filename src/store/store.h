@@ -50,6 +50,13 @@ void hr__store_close(struct hr_object *object);
 /* Whether an open object is unchanged since then, as far as the store can tell. */
 bool hr__store_is_same(const struct hr_object *object);
 
+/* A number that differs when the contents of a local file differ, as far as its size, its
+ * time of last modification and its inode tell; nothing is opened. 0 for objects of other
+ * stores. HR_STAMP_UNKNOWN if the file cannot be looked at, or if anything about it has
+ * changed after `since` (hr__wall_ns): what was read of it may be older. */
+#define HR_STAMP_UNKNOWN UINT64_MAX
+uint64_t hr__store_stamp(const char *uri, uint64_t since);
+
 /*
  * Exactly `bytes` bytes from `offset` to `data`. A read that fails midway is resumed from
  * where it was, a few times. Stops with HR_ERR_CANCELLED soon after *stop (or NULL)

@@ -71,6 +71,26 @@ enum hr_err hr__store_file_look(struct hr_object *object, struct hr_error *reter
     return HR_OK;
 }
 
+static uint64_t ns_of(const struct timespec *time)
+{
+    return (uint64_t)time->tv_sec * 1000000000u + (uint64_t)time->tv_nsec;
+}
+
+uint64_t hr__store_file_stamp(const char *path, uint64_t since)
+{
+    struct stat info;
+    uint64_t words[3], stamp;
+
+    if (hr__fault(HR_FAULT_OPEN) || stat(path, &info) != 0 ||
+        ns_of(&info.st_ctim) > since)
+        return HR_STAMP_UNKNOWN;
+    words[0] = info.st_ino;
+    words[1] = (uint64_t)info.st_size;
+    words[2] = ns_of(&info.st_mtim);
+    stamp = hr__hash64(words, sizeof words, 0);
+    return stamp == 0 || stamp == HR_STAMP_UNKNOWN ? 1 : stamp;
+}
+
 static enum hr_err
 file_open(const char *name, struct hr_object *object, struct hr_error *reterr)
 {

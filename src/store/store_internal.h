@@ -34,6 +34,8 @@ bool hr__store_is_young(int64_t mtime_ns);
 enum hr_err hr__store_file_look(struct hr_object *object, struct hr_error *reterr);
 enum hr_err
 hr__store_file_open_failed(int errnum, const char *uri, struct hr_error *reterr);
+/* hr__store_stamp of the file `path`. */
+uint64_t hr__store_file_stamp(const char *path, uint64_t since);
 #define HR_STORE_FILE_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
 /* ---- channels ---- */

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/alloc.h"
+#include "core/file.h"
 #include "core/rng.h"
 #include "core/str.h"
 #include "tests/conformance/photos.h"
@@ -222,33 +224,398 @@ TEST(ranks_share_a_folder)
 
 /* ---- what is made and what is not ---- */
 
+/* ---- files ---- */
+
+/* A folder of its own with copies of the photos: 0/0.jpg, 1/1.jpg, 0/2.jpg, ... */
+static const char *copied_photos(void)
+{
+    static char folder[512];
+    static int count;
+    char command[2000];
+
+    snprintf(folder, sizeof folder, "%s/copies%d", check_temp_dir(), count++);
+    snprintf(command, sizeof command,
+             "mkdir -p '%s/0' '%s/1' && i=0 && for f in '%s'/*/*.jpg; do "
+             "cp \"$f\" '%s'/$((i %% 2))/$i.jpg && i=$((i+1)); done",
+             folder, folder, photos_good(), folder);
+    CHECK_EQ_INT(system(command), 0);
+    return folder;
+}
+
+static const char *photo_path(const char *folder, int photo)
+{
+    static char path[600];
+
+    snprintf(path, sizeof path, "%s/%d/%d.jpg", folder, photo % 2, photo);
+    return path;
+}
+
+enum overwrite {
+    IN_PLACE, /* the same inode and length, another time */
+    REPLACED, /* another inode, the same length and time */
+    LONGER,   /* the same inode and time */
+    WIPED,    /* the same inode, length and time: not noticed */
+    OVERWRITES
+};
+
+/* Gives the photo the pixels of another one, which is no longer in bytes; or, WIPED,
+ * none.
+ */
+static void overwrite(const char *folder, int photo, int from, enum overwrite how)
+{
+    const char *path = photo_path(folder, photo);
+    size_t from_bytes, bytes;
+    struct timespec times[2];
+    char next[600], *pixels;
+    struct stat info;
+    int fd;
+
+    CHECK(stat(path, &info) == 0);
+    times[0] = info.st_atim;
+    times[1] = info.st_mtim;
+    times[1].tv_sec -= how == IN_PLACE ? 10 : 0;
+    CHECK_OK(
+        hr__file_read(photo_path(folder, from), 1 << 24, &pixels, &from_bytes, NULL));
+    bytes = how == LONGER ? (size_t)info.st_size + 1 : (size_t)info.st_size;
+    CHECK(from_bytes <= bytes);
+    snprintf(next, sizeof next, "%s/next", folder);
+    path = photo_path(folder, photo);
+    fd = open(how == REPLACED ? next : path, O_WRONLY | O_CREAT, 0666);
+    CHECK(fd >= 0);
+    if (how == WIPED)
+        memset(pixels, 'x', from_bytes);
+    /* What is behind the end of a photo is ignored. */
+    CHECK(write(fd, pixels, from_bytes) == (ssize_t)from_bytes);
+    CHECK(ftruncate(fd, (off_t)bytes) == 0);
+    CHECK(futimens(fd, times) == 0);
+    close(fd);
+    if (how == REPLACED)
+        CHECK(rename(next, path) == 0);
+    hr__free(pixels);
+}
+
+static int largest_photo(const char *folder)
+{
+    off_t most = 0;
+    int largest = 0;
+
+    for (int i = 0; i < PHOTOS; i++) {
+        struct stat info;
+
+        CHECK(stat(photo_path(folder, i), &info) == 0);
+        if (info.st_size > most) {
+            most = info.st_size;
+            largest = i;
+        }
+    }
+    return largest;
+}
+
 TEST(nothing_is_read_for_a_record_that_is_kept)
 {
-    char cache[700], moved[700];
+    char cache[700], text[2048], folder[512];
     struct outcome_job job;
     struct outcome *plain, *cached;
 
+    snprintf(folder, sizeof folder, "%s", copied_photos());
     snprintf(cache, sizeof cache, "folder: '%s'", new_folder());
-    job = job_of(photos_text(cache));
+    snprintf(text, sizeof text,
+             "headrace: 1\npipeline:\n"
+             "  - source.files: {path: '%s'}\n"
+             "  - order.shuffle: {}\n"
+             "  - image.decode: {}\n"
+             "  - image.resize: {size: 24}\n"
+             "  - flow.cache: {%s}\n"
+             "  - batch.stack: {size: 7, drop_last: false}\n",
+             folder, cache);
+    job = job_of(text);
     plain = run(&job);
-    /* The files are there, to be listed, and unreadable. */
-    snprintf(moved, sizeof moved, "find '%s' -name '*.jpg' -exec truncate -s 0 {} +",
-             photos_good());
-    {
-        char copy[700];
-
-        snprintf(copy, sizeof copy, "cp -r '%s' '%s/saved'", photos_good(),
-                 check_temp_dir());
-        CHECK_EQ_INT(system(copy), 0);
-        CHECK_EQ_INT(system(moved), 0);
-        cached = run(&job);
-        outcome_check_same(plain, cached, 0, "without the files");
-        snprintf(copy, sizeof copy, "rm -r '%s' && mv '%s/saved' '%s'", photos_good(),
-                 check_temp_dir(), photos_good());
-        CHECK_EQ_INT(system(copy), 0);
-    }
+    /* The files are there, to be listed and looked at, and unreadable. */
+    for (int i = 0; i < PHOTOS; i++)
+        overwrite(folder, i, i, WIPED);
+    cached = run(&job);
+    outcome_check_same(plain, cached, 0, "without the files");
+    CHECK_EQ_INT(cached->nodes[0].records, 0);
     outcome_free(plain);
     outcome_free(cached);
+}
+
+/* Graphs with caches wherever records have files; `more` stays as it is. */
+static const struct shape {
+    const char *name, *text;
+} shapes[] = {
+    {"a chain",                               "  - source.files: {path: '${data}'}\n"
+                "  - order.shuffle: {}\n"
+                "  - image.decode: {}\n"
+                "  - image.resize: {size: 24}\n"
+                "  - flow.cache: {folder: '${kept}'}\n"                                                            },
+    {"a filter",                              "  - source.files: {path: '${data}', labels: folder}\n"
+                 "  - image.decode: {}\n"
+                 "  - record.filter: {expr: \"label == 1\"}\n"
+                 "  - image.resize: {size: 24}\n"
+                 "  - flow.cache: {folder: '${kept}'}\n"                                                          },
+    {"a concatenation",                       "  - source.files: {path: '${more}'}\n"
+                        "    name: other\n"
+                        "  - source.files: {path: '${data}'}\n"
+                        "    name: data\n"
+                        "    inputs: []\n"
+                        "  - flow.concat: {}\n"
+                        "    inputs: [other, data]\n"
+                        "  - order.shuffle: {}\n"
+                        "  - image.decode: {}\n"
+                        "  - image.resize: {size: 24}\n"
+                        "  - flow.cache: {folder: '${kept}'}\n"                                            },
+    {"a mix, with a cache in one input, too", "  - source.files: {path: '${data}'}\n"
+                                              "  - image.decode: {}\n"
+                                              "  - image.resize: {size: 24}\n"
+                                              "  - flow.cache: {folder: '${kept}'}\n"
+                                              "    name: data\n"
+                                              "  - source.files: {path: '${more}'}\n"
+                                              "    inputs: []\n"
+                                              "  - image.decode: {}\n"
+                                              "  - image.resize: {size: 24}\n"
+                                              "    name: other\n"
+                                              "  - flow.mix: {until: all}\n"
+                                              "    inputs: [data, other]\n"
+                                              "  - flow.cache: {folder: '${kept}'}\n"},
+    {"a zip",                                 "  - source.files: {path: '${more}', field: other}\n"
+              "  - image.decode: {field: other, to: other}\n"
+              "  - image.resize: {field: other, size: 24}\n"
+              "    name: other\n"
+              "  - source.files: {path: '${data}'}\n"
+              "    inputs: []\n"
+              "  - image.decode: {}\n"
+              "  - image.resize: {size: 24}\n"
+              "    name: data\n"
+              "  - flow.zip: {}\n"
+              "    inputs: [other, data]\n"
+              "  - order.shuffle: {}\n"
+              "  - flow.cache: {folder: '${kept}'}\n"                                                                },
+    {"a later stage",                         "  - source.files: {path: '${data}'}\n"
+                      "  - order.shuffle: {window: 9}\n"
+                      "  - image.decode: {}\n"
+                      "  - image.resize: {size: 24}\n"
+                      "  - flow.cache: {folder: '${kept}'}\n"                                                },
+};
+
+/* The shape's text with these folders; without caches if `kept` is NULL. */
+static const char *shape_text(const struct shape *shape, const char *data,
+                              const char *more, const char *kept)
+{
+    static char text[8192];
+    struct hr_str out;
+
+    hr__str_init(&out);
+    hr__str_add(&out, "headrace: 1\npipeline:\n");
+    for (const char *at = shape->text; *at != '\0';) {
+        const char *end = strchr(at, '\n') + 1, *hole;
+
+        if (kept == NULL && strncmp(at, "  - flow.cache", 14) == 0) {
+            if (strncmp(end, "    name", 8) == 0) /* keeps the name for its reader */
+                hr__str_add(&out, "  - record.select: {fields: [image]}\n");
+            at = end;
+            continue;
+        }
+        for (; (hole = strstr(at, "${")) != NULL && hole < end; at = hole + 7) {
+            hr__str_add_bytes(&out, at, (size_t)(hole - at));
+            hr__str_add(&out, strncmp(hole, "${data}", 7) == 0   ? data
+                              : strncmp(hole, "${more}", 7) == 0 ? more
+                                                                 : kept);
+        }
+        hr__str_add_bytes(&out, at, (size_t)(end - at));
+        at = end;
+    }
+    hr__str_add(&out, "  - batch.stack: {size: 7, drop_last: false}\n");
+    CHECK(hr__str_ok(&out));
+    snprintf(text, sizeof text, "%s", hr__str_text(&out));
+    hr__str_finish(&out);
+    return text;
+}
+
+/* A run of the shape with a cache gives what one without gives; how many photos it
+ * decodes. */
+static int64_t decoded(const struct shape *shape, const char *data, const char *more,
+                       const char *kept, int threads)
+{
+    struct outcome_job job = job_of(shape_text(shape, data, more, NULL));
+    struct outcome *plain = run(&job), *cached;
+    int64_t count;
+
+    job.text = shape_text(shape, data, more, kept);
+    outcome_job_threads(&job, threads);
+    cached = run(&job);
+    outcome_check_same(plain, cached, 0, shape->name);
+    count = cached->decoded;
+    outcome_free(plain);
+    outcome_free(cached);
+    return count;
+}
+
+TEST(a_file_that_was_overwritten_is_read_again_and_no_other_one)
+{
+    char data[512], more[512];
+
+    snprintf(data, sizeof data, "%s", copied_photos());
+    snprintf(more, sizeof more, "%s", copied_photos());
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        const char *kept = new_folder();
+
+        CHECK(decoded(&shapes[i], data, more, kept, 0) >= PHOTOS);
+        for (int how = 0; how < WIPED; how++) {
+            int photo = largest_photo(data), threads = how == IN_PLACE ? 2 : 0;
+            int64_t again;
+
+            overwrite(data, photo, (photo + 1 + how) % PHOTOS, (enum overwrite)how);
+            again = decoded(&shapes[i], data, more, kept, threads);
+            /* A zip's other photo is decoded with it. Threads may be at it in all three
+             * epochs at once. */
+            if (again == 0 || again > (threads > 0 ? 6 : 2))
+                check_failed(__FILE__, __LINE__, "%s: %d photos are decoded again",
+                             shapes[i].name, (int)again);
+            CHECK_EQ_INT(decoded(&shapes[i], data, more, kept, threads), 0);
+        }
+    }
+}
+
+/* A segmentation of Pascal VOC reads a mask beside each picture. */
+TEST(a_file_beside_a_picture_that_was_overwritten_is_read_again)
+{
+    static const char *const files[][2] = {
+        {"JPEGImages/a.jpg",                 "a picture"},
+        {"JPEGImages/b.jpg",                 "another"  },
+        {"SegmentationClass/a.png",          "a mask"   },
+        {"SegmentationClass/b.png",          "the other"},
+        {"ImageSets/Segmentation/train.txt", "a\nb\n"   }
+    };
+    char data[512], path[600], text[2048];
+    struct outcome_job job;
+    uint64_t before = 0;
+
+    snprintf(data, sizeof data, "%s/voc", check_temp_dir());
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", data, files[i][0]);
+        *strrchr(path, '/') = '\0';
+        CHECK_OK(hr__file_make_folder(path, 0777, NULL));
+        path[strlen(path)] = '/';
+        CHECK_OK(hr__file_replace(path, files[i][1], strlen(files[i][1]), NULL));
+    }
+    snprintf(text, sizeof text,
+             "headrace: 1\npipeline:\n"
+             "  - source.voc: {path: '%s', task: segmentation}\n"
+             "  - flow.cache: {folder: '%s'}\n"
+             "  - batch.stack: {size: 2, ragged: true}\n",
+             data, new_folder());
+    job = job_of(text);
+    for (int i = 0; i < 4; i++) {
+        struct outcome *outcome;
+
+        if (i == 2) {
+            snprintf(path, sizeof path, "%s/%s", data, files[3][0]);
+            CHECK_OK(hr__file_replace(path, "the third", 9, NULL));
+        }
+        outcome = run(&job);
+        CHECK_EQ_INT(outcome->nodes[0].records, i % 2 == 1 ? 0 : i == 0 ? 2 : 1);
+        CHECK((i == 0 || outcome->hashes[0] == before) == (i != 2));
+        before = outcome->hashes[0];
+        outcome_free(outcome);
+    }
+}
+
+TEST(a_file_that_is_gone_is_the_error_that_it_is_without_a_cache)
+{
+    static const struct shape listed = {
+        "a list",
+        "  - source.files: {path: '${data}', files: [0/0.jpg, 1/1.jpg, 0/2.jpg]}\n"
+        "  - image.decode: {}\n"
+        "  - image.resize: {size: 24}\n"
+        "  - flow.cache: {folder: '${kept}'}\n"};
+    char data[512];
+    const char *kept = new_folder();
+
+    snprintf(data, sizeof data, "%s", copied_photos());
+    CHECK_EQ_INT(decoded(&listed, data, NULL, kept, 0), 3);
+    CHECK_EQ_INT(decoded(&listed, data, NULL, kept, 0), 0);
+    CHECK(unlink(photo_path(data, 1)) == 0);
+    for (int skip = 0; skip < 2; skip++) {
+        struct outcome_job job = job_of(shape_text(&listed, data, NULL, kept));
+        struct outcome *outcome;
+
+        job.options.on_error = skip ? HR_ON_ERROR_SKIP : HR_ON_ERROR_FAIL;
+        outcome = outcome_run(&job);
+        if (skip) {
+            CHECK_EQ_INT(outcome->code, HR_ERR_END);
+            CHECK_EQ_INT(outcome->records, 2 * 3);
+            CHECK_EQ_INT(outcome->decoded, 0);
+        } else {
+            CHECK_EQ_INT(outcome->code, HR_ERR_NOT_FOUND);
+            CHECK_HAS(outcome->error.message, "1.jpg");
+        }
+        outcome_free(outcome);
+    }
+}
+
+/* The hash of the next epoch, which is one batch. */
+static uint64_t next_hash(struct hr_iter *iter)
+{
+    struct hr_batch *batch;
+    uint64_t hash;
+
+    CHECK_OK(hr_iter_next(iter, &batch, NULL));
+    CHECK_EQ_INT(hr_batch_records(batch), PHOTOS);
+    hash = outcome_hash(batch);
+    hr_batch_unref(batch);
+    return hash;
+}
+
+/* What was read ahead, or mapped, may be older than the file's time. */
+TEST(a_file_that_changes_during_a_run_is_not_kept_before_the_next_one)
+{
+    char data[512], text[2048];
+    struct outcome_job job;
+    struct outcome *plain;
+    struct hr_graph *graph;
+    struct hr_iter *iter;
+    struct hr_node_stats stats;
+    uint64_t before, after;
+    int photo;
+
+    snprintf(data, sizeof data, "%s", copied_photos());
+    for (int cached = 1; cached >= 0; cached--) {
+        snprintf(text, sizeof text,
+                 "headrace: 1\npipeline:\n"
+                 "  - source.files: {path: '%s'}\n"
+                 "  - image.decode: {}\n"
+                 "  - image.resize: {size: 24}\n"
+                 "%s%s%s"
+                 "  - batch.stack: {size: %d}\n",
+                 data, cached ? "  - flow.cache: {folder: '" : "",
+                 cached ? new_folder() : "", cached ? "'}\n" : "", PHOTOS);
+        job = job_of(text);
+        if (!cached)
+            break;
+        job.options.epochs = 4;
+        graph = outcome_graph(&job, NULL);
+        CHECK_OK(hr_iter_open(graph, &job.options, &iter, NULL));
+        before = next_hash(iter);
+        photo = largest_photo(data);
+        overwrite(data, photo, (photo + 1) % PHOTOS, REPLACED);
+        CHECK(next_hash(iter) != before);
+        after = next_hash(iter);
+        CHECK(after == next_hash(iter) && after != before);
+        CHECK_OK(hr_iter_node_stats(iter, 1, &stats));
+        CHECK_EQ_INT(stats.records, PHOTOS + 3);
+        hr_iter_close(iter);
+        hr_graph_unref(graph);
+        for (int i = 0; i < 2; i++) { /* and then it is */
+            plain = run(&job);
+            CHECK_EQ_INT(plain->decoded, 1 - i);
+            CHECK(plain->hashes[0] == after);
+            outcome_free(plain);
+        }
+    }
+    plain = run(&job);
+    CHECK(plain->hashes[0] == after);
+    outcome_free(plain);
 }
 
 TEST(an_edited_graph_has_another_cache)

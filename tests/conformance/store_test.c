@@ -432,6 +432,27 @@ TEST(an_identity_stays_while_contents_do_and_changes_with_them)
     }
 }
 
+TEST(a_stamp_changes_with_a_file_and_is_unknown_without_one)
+{
+    for (size_t p = 0; p < PLACES; p++) {
+        const char *uri = in(&places[p], "stamp");
+        bool file = uri[0] == '/' || strncmp(uri, "file://", 7) == 0;
+        uint64_t before;
+
+        places[p].put(uri, "abc", 3);
+        before = hr__store_stamp(uri, UINT64_MAX);
+        CHECK((before != 0) == file && before != HR_STAMP_UNKNOWN);
+        CHECK(hr__store_stamp(uri, UINT64_MAX) == before);
+        /* It has changed since 1970. */
+        CHECK(hr__store_stamp(uri, 0) == (file ? HR_STAMP_UNKNOWN : 0));
+        places[p].put(uri, "abcd", 4);
+        CHECK((hr__store_stamp(uri, UINT64_MAX) != before) == file);
+        places[p].remove(uri);
+        CHECK(hr__store_stamp(uri, UINT64_MAX) == (file ? HR_STAMP_UNKNOWN : 0));
+    }
+    CHECK(hr__store_stamp("nowhere://x", UINT64_MAX) == HR_STAMP_UNKNOWN);
+}
+
 TEST(a_replaced_object_keeps_its_bytes_while_open_or_is_refused_by_name)
 {
     for (size_t p = 0; p < PLACES; p++) {

@@ -147,8 +147,13 @@ static void add(struct outcome *o, const struct outcome_job *job, size_t before,
 
 static void record_stats(struct outcome *o, const struct hr_iter *iter)
 {
+    struct hr_node_stats node;
+
     snprintf(o->detail, sizeof o->detail, "%s", hr_iter_detail(iter));
     hr_iter_stats(iter, &o->stats);
+    for (size_t i = 0; hr_iter_node_stats(iter, i, &node) == HR_OK; i++)
+        if (strcmp(node.op, "image.decode") == 0)
+            o->decoded += (int64_t)node.records;
     for (size_t i = 0; i < OUTCOME_NODES && o->code == HR_ERR_END; i++)
         if (hr_iter_node_stats(iter, i, &o->nodes[i]) == HR_OK)
             o->nodes[i].node = o->nodes[i].op = o->nodes[i].fused_into = NULL;

@@ -25,6 +25,7 @@ struct outcome {
     size_t *listed;         /* their bytes after each batch */
     struct hr_batch *first; /* or NULL */
     struct hr_iter_stats stats;
+    int64_t decoded; /* records that entered image.decode nodes */
     struct hr_node_stats nodes[OUTCOME_NODES]; /* of a successful run; without names */
 };
 
