@@ -104,8 +104,8 @@ _NAMES = {
     "mixing": "mix",
     "optimizing": "CachePlace Optimization optimize",
     "pipeline": "Pipeline",
-    "sources": "arrow coco concat csv files from_yaml hdf5 idx jsonl lines list lmdb load npy parquet range records "
-    "tar tfrecord voc zip",
+    "sources": "arrow coco concat csv files from_yaml hdf5 idx interleave jsonl lines list lmdb load npy parquet "
+    "range records tar tfrecord voc zip",
     "splits": "split",
     "states": "merge_states",
     "tokenizer": "Tokenizer",
@@ -180,6 +180,7 @@ __all__ = [
     "from_yaml",
     "hdf5",
     "idx",
+    "interleave",
     "jsonl",
     "lines",
     "list",

@@ -50,6 +50,7 @@ __all__ = [
     "debug_spin",
     "flow_cache",
     "flow_concat",
+    "flow_interleave",
     "flow_mix",
     "flow_zip",
     "image_affine",
@@ -100,6 +101,7 @@ __all__ = [
     "order_take",
     "record_drop",
     "record_filter",
+    "record_flat",
     "record_kind",
     "record_parse_example",
     "record_rename",
@@ -1622,6 +1624,43 @@ def flow_concat(
     params: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     return Pipeline._join(pipelines, "flow.concat", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("flow.interleave")
+def flow_interleave(
+    *pipelines: Pipeline,
+    block: int = 1,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """The records of several inputs in turns, a block of each.
+
+    Operator `flow.interleave`, kind merge, version 1; pure.
+
+    `block` records of the first input, then as many of the second, and so on, again and
+    again, as tf.data's `interleave` does with a `cycle_length` of all inputs. An input
+    without records left is passed over, so that every record comes once. Each input
+    keeps its order. flow.mix takes records in given proportions instead. A run resumes
+    at any position, and ranks divide the result. Fields, classes and numbers of records
+    are as in flow.concat.
+
+    Args:
+        pipelines: what is joined.
+        block: consecutive records of an input before it is the next one's turn; int, 1
+            to 1099511627776, in records, default 1.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"block": block}
+    defaults: dict[str, Any] = {"block": 1}
+    return Pipeline._join(pipelines, "flow.interleave", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("flow.mix")
@@ -3731,6 +3770,43 @@ def record_filter(
     return pipeline._then("record.filter", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("record.flat")
+def record_flat(
+    pipeline: Pipeline,
+    fields: str | Sequence[str],
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """A record for each item of its lists.
+
+    Operator `record.flat`, kind expand, version 1; pure, zero copy.
+
+    Lists are token ids, texts, boxes, frames: item i of each field in `fields` goes to
+    record i, and all other fields go to every record, as `explode` of pandas and
+    polars, and `flat_map` of tf.data with `from_tensor_slices`. Lists of one record
+    that differ in length make it a bad record; one with empty lists gives none. Record
+    i is child i of the one that held the list, and its identity says so. `code.expand`
+    makes records by your own code.
+
+    Args:
+        pipeline: what the operator reads.
+        fields: the fields that hold lists, equally long in each record: item i of each
+            goes to record i; all other fields go to every record; list of fields,
+            required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"fields": fields}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("record.flat", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("record.kind")
 def record_kind(
     pipeline: Pipeline,
@@ -5675,6 +5751,7 @@ class Methods:
     take = order_take
     drop = record_drop
     where = record_filter
+    flat = record_flat
     kind = record_kind
     parse_example = record_parse_example
     rename = record_rename

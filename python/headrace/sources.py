@@ -12,6 +12,7 @@ from . import _headrace, fieldspec, identity
 from ._check import path_of
 from ._ops import (
     flow_concat,
+    flow_interleave,
     flow_zip,
     source_arrow,
     source_coco,
@@ -44,6 +45,7 @@ csv = source_csv
 files = source_files
 hdf5 = source_hdf5
 idx = source_idx
+interleave = flow_interleave
 jsonl = source_jsonl
 lines = source_lines
 list = source_list

@@ -1,5 +1,5 @@
 /*
- * batch.c - the schema of batches.
+ * batch.c - the schema of batches, and of what is in them.
  */
 #include "ops/batch.h"
 
@@ -37,6 +37,23 @@ static enum hr_err batch_field(struct hr_infer *infer, struct hr_field *field,
     field->dims[0] = *batch;
     field->ndim++;
     return HR_OK;
+}
+
+void hr__field_item(struct hr_field *field, const char *dim)
+{
+    if (field->levels > 1) {
+        field->levels--;
+        hr__dim_unknown(&field->dims[0], dim);
+        return;
+    }
+    if (field->ndim < 1)
+        return;
+    field->kind = field->kind == HR_FIELD_STRINGS ? HR_FIELD_BYTES : HR_FIELD_TENSOR;
+    field->levels = 0;
+    field->ndim--;
+    memmove(&field->dims[0], &field->dims[1],
+            (size_t)field->ndim * sizeof field->dims[0]);
+    memset(&field->dims[field->ndim], 0, sizeof field->dims[0]);
 }
 
 uint64_t hr__batch_count(uint64_t n, int64_t size, bool drop_last)

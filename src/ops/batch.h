@@ -17,6 +17,10 @@
 HR_CHECK enum hr_err
 hr__infer_batch(struct hr_infer *infer, int64_t size, bool drop_last, bool ragged);
 
+/* Turns a field of a batch, or of lists, into that of one of its items. `dim` is what the
+ * first dimension of an item that is a list itself is called. */
+void hr__field_item(struct hr_field *field, const char *dim);
+
 /* Number of n records that go into batches. */
 uint64_t hr__batch_count(uint64_t n, int64_t size, bool drop_last);
 

@@ -1,10 +1,9 @@
 /*
  * batch.unbatch - takes batches apart into records, without a copy.
  */
+#include "ops/batch.h"
 #include "op/op.h"
 #include "op/ragged.h"
-
-#include <string.h>
 
 static enum hr_err unbatch_infer(struct hr_infer *infer)
 {
@@ -13,25 +12,8 @@ static enum hr_err unbatch_infer(struct hr_infer *infer)
     if (out->batch_rank < 1 || out->count == 0)
         return hr__infer_fail(infer, NULL, HR_ERR_GRAPH,
                               "there are no batches here to take apart");
-    for (size_t i = 0; i < out->count; i++) {
-        struct hr_field *field = &out->fields[i];
-        if (field->levels > 1) {
-            field->levels--;
-            hr__dim_unknown(&field->dims[0], "batch");
-            continue;
-        }
-        if (field->ndim < 1)
-            continue;
-        if (field->kind == HR_FIELD_STRINGS)
-            field->kind = HR_FIELD_BYTES;
-        else
-            field->kind = HR_FIELD_TENSOR;
-        field->levels = 0;
-        field->ndim--;
-        memmove(&field->dims[0], &field->dims[1],
-                (size_t)field->ndim * sizeof field->dims[0]);
-        memset(&field->dims[field->ndim], 0, sizeof field->dims[0]);
-    }
+    for (size_t i = 0; i < out->count; i++)
+        hr__field_item(&out->fields[i], "batch");
     out->batch_rank--;
     out->records = -1;
     return HR_OK;

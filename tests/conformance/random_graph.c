@@ -621,8 +621,10 @@ static void add_merge(struct random_graph *m, const char *photos, bool decoded)
             add(m, "  - image.flip: {}\n");
         add(m, "  - debug.identity: {}\n    name: input%zu_%zu\n", number, i);
     }
-    if (below(m, 2) == 0)
+    if (below(m, 3) == 0)
         add(m, "  - flow.concat: {}\n");
+    else if (below(m, 2) == 0)
+        add(m, "  - flow.interleave: {block: %d}\n", 1 + (int)below(m, 9));
     else
         add(m, "  - flow.mix: {until: %s}\n", below(m, 2) == 0 ? "first" : "all");
     add(m, "    inputs: [input%zu_0", number);

@@ -1,0 +1,218 @@
+/*
+ * tests/contract/flow_test.c - the library's ops that take turns between inputs and take
+ * records apart, run in every way, and compared with loops that say the same.
+ */
+#include "tests/contract/contract.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+#include "core/str.h"
+#include "tests/support/check.h"
+
+#define INPUTS_MAX 8
+
+/* ---- flow.interleave ---- */
+
+struct turns {
+    int64_t counts[INPUTS_MAX], block;
+    size_t inputs;
+};
+
+static void draw_turns(struct turns *t, size_t inputs_max, struct hr_rng *rng)
+{
+    t->inputs = 2 + hr__rng_below(rng, inputs_max - 1);
+    t->block = 1 + (int64_t)hr__rng_below(rng, 12);
+    for (size_t i = 0; i < t->inputs; i++)
+        t->counts[i] = (int64_t)hr__rng_below(rng, 40);
+    t->counts[hr__rng_below(rng, t->inputs)] = 40; /* one has records */
+}
+
+/* Input i has the numbers 1000 i, 1000 i + 1, ... */
+static const char *turns_text(const struct turns *t)
+{
+    static char text[4096];
+    struct hr_str out;
+
+    hr__str_init(&out);
+    hr__str_add(&out, "headrace: 1\npipeline:\n");
+    for (size_t i = 0; i < t->inputs; i++)
+        hr__str_addf(&out,
+                     "  - source.range: {n: %lld, start: %zu}\n    name: r%zu\n"
+                     "    inputs: []\n",
+                     (long long)t->counts[i], 1000 * i, i);
+    hr__str_addf(&out, "  - flow.interleave: {block: %lld}\n    inputs: [r0",
+                 (long long)t->block);
+    for (size_t i = 1; i < t->inputs; i++)
+        hr__str_addf(&out, ", r%zu", i);
+    hr__str_add(&out, "]\n  - batch.stack: {size: 5}\n");
+    CHECK(hr__str_ok(&out) && out.length < sizeof text);
+    snprintf(text, sizeof text, "%s", hr__str_text(&out));
+    hr__str_finish(&out);
+    return text;
+}
+
+/* The next number by the definition; -1 at the end. */
+struct walk {
+    int64_t at[INPUTS_MAX], in_block;
+    size_t input;
+};
+
+static int64_t next_number(const struct turns *t, struct walk *w)
+{
+    for (size_t passed = 0; passed <= t->inputs; passed++) {
+        size_t input = w->input;
+
+        if (w->in_block < t->block && w->at[input] < t->counts[input]) {
+            w->in_block++;
+            return 1000 * (int64_t)input + w->at[input]++;
+        }
+        w->in_block = 0;
+        w->input = (input + 1) % t->inputs;
+    }
+    return -1;
+}
+
+TEST(inputs_take_turns_until_all_are_exhausted)
+{
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 0, 1);
+    for (int round = 0; round < 60; round++) {
+        struct contract_batches batches;
+        struct outcome_job job;
+        struct walk walk = {0};
+        struct turns turns;
+
+        draw_turns(&turns, INPUTS_MAX, &rng);
+        job = contract_job(turns_text(&turns));
+        job.options.epochs = 1;
+        contract_take(&job, &batches);
+        for (size_t i = 0; i < batches.count; i++) {
+            struct hr_field_view view = contract_field(batches.items[i], "value");
+
+            for (int64_t k = 0; k < view.dims[0]; k++) {
+                int64_t expected = next_number(&turns, &walk);
+
+                if (((const int64_t *)view.data)[k] != expected)
+                    check_failed(__FILE__, __LINE__, "%lld, not %lld, in\n%s",
+                                 (long long)((const int64_t *)view.data)[k],
+                                 (long long)expected, job.text);
+            }
+        }
+        CHECK_EQ_INT(next_number(&turns, &walk), -1);
+        contract_drop(&batches);
+    }
+}
+
+TEST(turns_have_one_digest)
+{
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 0, 2);
+    for (int round = 0; round < 3; round++) {
+        struct turns turns;
+
+        draw_turns(&turns, 3, &rng); /* each runs in worker processes */
+        outcome_free(contract_check(contract_job(turns_text(&turns))));
+    }
+}
+
+/* ---- record.flat ---- */
+
+#define WORDS "  - text.split: {}\n"
+
+TEST(words_of_lines_have_one_digest)
+{
+    outcome_free(
+        contract_check(contract_lines(50, 9,
+                                      WORDS "  - record.flat: {fields: words}\n"
+                                            "  - debug.fail: {probability: 0.1}\n"
+                                            "  - batch.stack: {size: 7}\n")));
+    outcome_free(contract_check(contract_lines(50, 9,
+                                               "  - order.shuffle: {window: 11}\n" WORDS
+                                               "  - record.flat: {fields: words}\n"
+                                               "  - order.shuffle: {window: 16}\n"
+                                               "  - batch.stack: {size: 7}\n")));
+}
+
+TEST(each_word_comes_once_in_order)
+{
+    const char *text, *at;
+    struct contract_batches batches;
+    struct outcome_job job;
+
+    job = contract_lines(50, 9,
+                         WORDS "  - record.flat: {fields: words}\n"
+                               "  - batch.stack: {size: 7}\n");
+    job.options.epochs = 1;
+    contract_take(&job, &batches);
+    (void)contract_text(50, 9, &text); /* the same as the job's */
+    at = text;
+    for (size_t i = 0; i < batches.count; i++) {
+        struct hr_field_view view = contract_field(batches.items[i], "words");
+
+        for (int64_t k = 0; k < view.dims[0]; k++) {
+            size_t bytes = (size_t)(view.offsets[k + 1] - view.offsets[k]);
+
+            at += strspn(at, " \n");
+            CHECK(strncmp(at, (const char *)view.data + view.offsets[k], bytes) == 0);
+            at += bytes;
+        }
+    }
+    at += strspn(at, " \n");
+    CHECK_EQ_STR(at, "");
+    contract_drop(&batches);
+}
+
+/* Two lists in step, and a field that every record gets. Where two blanks follow each
+ * other one list is longer, and the record bad. */
+TEST(lists_in_step_and_other_fields_have_one_digest)
+{
+    const char *text, *path = contract_text(60, 6, &text);
+    struct outcome *outcome;
+    char graph[3000];
+
+    snprintf(graph, sizeof graph,
+             "headrace: 1\npipeline:\n"
+             "  - source.list: {path: '%s'}\n    name: lines\n"
+             "  - text.split: {}\n    name: a\n"
+             "  - source.list: {path: '%s'}\n    name: again\n    inputs: []\n"
+             "  - text.split: {separator: ' '}\n    name: b\n"
+             "  - flow.zip: {prefix: [a_, b_, c_]}\n    inputs: [a, b, lines]\n"
+             "  - record.flat: {fields: [b_words, a_words]}\n"
+             "  - batch.stack: {size: 4}\n",
+             path, path);
+    outcome = contract_check(contract_job(graph));
+    CHECK(outcome->records > 0);
+    outcome_free(outcome);
+}
+
+TEST(what_is_no_list_is_refused_by_name)
+{
+    static const struct {
+        const char *nodes, *message;
+    } wrong[] = {
+        {"  - record.flat: {fields: value}\n",                             "field \"value\" is a number, not a list"},
+        {"  - record.flat: {fields: [value, value]}\n",                    "named twice"                            },
+        {"  - record.flat: {fields: []}\n",                                "fields"                                 },
+        {"  - batch.stack: {size: 3}\n  - record.flat: {fields: value}\n", "batch"                                  },
+    };
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char text[400];
+        struct outcome_job job;
+        struct outcome *outcome;
+
+        snprintf(text, sizeof text,
+                 "headrace: 1\npipeline:\n  - source.range: {n: 9}\n%s"
+                 "  - batch.stack: {size: 2}\n",
+                 wrong[i].nodes);
+        job = contract_job(text);
+        outcome = outcome_run(&job);
+        CHECK(outcome->code != HR_ERR_END);
+        CHECK_HAS(outcome->error.message, wrong[i].message);
+        outcome_free(outcome);
+    }
+}
