@@ -24,7 +24,8 @@ train = (
     .batch(64)
 )
 
-for number, batch in enumerate(train.loader(output="numpy")):
+loader = train.loader(output="numpy")
+for number, batch in enumerate(loader):
     if number % 100 == 0:
         print(f"batch {number}: {', '.join(f'{name} {value.shape}' for name, value in batch.items())}")
-print(f"{len(data)} pictures in {number + 1} batches")
+print(f"{len(data)} pictures in {len(loader)} batches")

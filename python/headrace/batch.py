@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeVar
 
 from . import _headrace
 from ._check import nearest
@@ -102,6 +102,14 @@ class Batch(Mapping[str, Any]):
     `batch.boxes.item(i)`. In batches of batches, strings are lists of lists.
 
     Frameworks that move a batch rebuild it by `type(batch)(values)`, which this class supports.
+
+    A class made from this one declares the types of fields, for editors and type checkers:
+
+        class Photos(hr.Batch):
+            image: torch.Tensor
+            label: torch.Tensor
+
+        for batch in pipe.loader(schema=Photos): batch.image    # a torch.Tensor
     """
 
     __slots__ = ("_batch", "_classes", "_convert", "_made", "_parts")
@@ -179,7 +187,7 @@ class Batch(Mapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _batch_of, (mapped(_kept, self), self.records, self.epoch)
+        return _batch_of, (mapped(_kept, self), self.records, self.epoch, type(self))
 
     @property
     def records(self) -> int:
@@ -203,20 +211,20 @@ class Batch(Mapping[str, Any]):
         with translated():
             return self._batch.field(key)
 
-    def to(self, *args: Any, **options: Any) -> Batch:
+    def to(self, *args: Any, **options: Any) -> Self:
         """The batch with its torch tensors moved by `tensor.to(...)`; other values are kept."""
 
         def moved(value: Any) -> Any:
             return value.to(*args, **options) if hasattr(value, "to") else value
 
-        made = _batch_of(mapped(moved, self), self.records, self.epoch)
+        made = _batch_of(mapped(moved, self), self.records, self.epoch, type(self))
         made._classes = self._classes
         return made
 
     def __repr__(self) -> str:
         made = isinstance(self._batch, _Values)
         shown = [f"{n}: {_shown(self[n] if made else self._batch.field(n))}" for n in self._batch.names]
-        return f"<Batch of {self.records} records: {', '.join(shown)}>"
+        return f"<{type(self).__name__} of {self.records} records: {', '.join(shown)}>"
 
 
 @functools.cache
@@ -244,6 +252,9 @@ def _shown(value: Any) -> str:
     return f"{'ragged ' if getattr(value, 'ragged', False) else ''}{dtype}[{shape}]"
 
 
+_Kind = TypeVar("_Kind", bound=Batch)
+
+
 class _Values(NamedTuple):
     """The engine's side of a batch that was built from values."""
 
@@ -255,8 +266,44 @@ class _Values(NamedTuple):
         raise AssertionError(key)  # all values are there
 
 
-def _batch_of(values: Mapping[str, Any], records: int, epoch: int) -> Batch:
-    made = Batch(values)
+def check_schema(schema: object, fields: Sequence[str] | None) -> None:
+    """Raise ArgumentError unless `schema` is a class of batches whose declared fields are there.
+
+    Args:
+        fields: of the batches; None: they are not mappings.
+    """
+    if not isinstance(schema, type) or not issubclass(schema, Batch):
+        raise ArgumentError(
+            f"loader(): schema is a class such as `class Photos(hr.Batch): image: torch.Tensor`, not {schema!r:.60}",
+            param="schema",
+        )
+    if fields is None:
+        raise ArgumentError(
+            "loader(): batches have the structure of the data set's items, which is no dict: give it names=[...], or "
+            "leave out schema",
+            param="schema",
+        )
+    import inspect
+
+    kinds = schema.__mro__[: schema.__mro__.index(Batch)]
+    declared = [name for kind in kinds for name in inspect.get_annotations(kind) if not name.startswith("_")]
+    for name in declared:
+        if name not in fields:
+            raise ArgumentError(
+                f"loader(): {schema.__name__} declares '{name}', and batches have {', '.join(fields)}"
+                f"{nearest(name, fields)}",
+                param="schema",
+            )
+        if hasattr(Batch, name):
+            raise ArgumentError(
+                f"loader(): {schema.__name__} declares '{name}', which is an attribute of every batch: rename the "
+                f"field, or use batch['{name}']",
+                param="schema",
+            )
+
+
+def _batch_of(values: Mapping[str, Any], records: int, epoch: int, kind: type[_Kind]) -> _Kind:
+    made = kind(values)
     made._batch = _Values(tuple(values), records, epoch)
     return made
 

@@ -17,7 +17,7 @@ import warnings
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypedDict, TypeVar, Unpack
 
 from . import _headrace, _numpy, batch, build, share, states
 from ._check import nearest, one_of
@@ -68,6 +68,7 @@ class LoaderOptions(TypedDict, total=False):
     even: Even | None
     eval: bool
     output: Output | None
+    schema: type[Any] | None
     device: Any
     pin_memory: bool
     progress: bool
@@ -245,16 +246,19 @@ def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
 
 
 def _giver(
-    structure: Structure | None, convert: Callable[[_headrace.Field], Any], classes: Mapping[str, tuple[str, ...]]
+    structure: Structure | None,
+    convert: Callable[[_headrace.Field], Any],
+    classes: Mapping[str, tuple[str, ...]],
+    kind: type[Batch],
 ) -> Callable[[_headrace.Batch], Any]:
-    """The function that turns a batch of the engine into what the loop gets."""
+    """The function that turns a batch of the engine into what the loop gets; `kind`: the class of mappings."""
     if structure is None or (isinstance(structure, Parts) and structure == named(structure.keys)):
-        return lambda got: Batch(got, convert, classes)
+        return lambda got: kind(got, convert, classes)
     if isinstance(structure, str):
         return lambda got: convert(got.field(structure))
     if structure.kind is dict:
         parts = dict(zip(map(str, structure.keys), structure.parts, strict=True))
-        return lambda got: Batch(got, convert, classes, parts)
+        return lambda got: kind(got, convert, classes, parts)
     fields = leaves(structure)
     return lambda got: join(structure, (convert(got.field(name)) for name in fields))
 
@@ -488,7 +492,15 @@ def _look(ask: Callable[[], _T]) -> _T:
         return ask()
 
 
-class Loader:
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    B = DefaultTypeVar("B", default=Any)  # what a loop gets; without a schema anything
+else:
+    B = TypeVar("B")
+
+
+class Loader(Generic[B]):
     """Batches of a pipeline, epoch after epoch.
 
         for batch in pipe.loader(epochs=90): ...            # all epochs in one go
@@ -519,7 +531,10 @@ class Loader:
         self._structure = self._built.structure
         if options.get("eval"):
             self._structure = with_field(self._structure, "valid")
-        self._given = _giver(self._structure, self._convert, self._built.classes)
+        schema = options.get("schema") or Batch
+        if schema is not Batch:
+            batch.check_schema(schema, self._fields())
+        self._given = _giver(self._structure, self._convert, self._built.classes, schema)
         if any(n.code is not None and hasattr(n.code.fn, "reader") for n in self._built.nodes):
             self._built = build.build(pipeline._node)  # to read the iterable in a separate pass
         self._equal_steps: EqualSteps | None = None
@@ -632,14 +647,21 @@ class Loader:
         if run is not None:
             run.demand(self._engine["demand"])
 
+    def _fields(self) -> tuple[str, ...] | None:
+        """Names of what a batch maps; None if batches are not mappings."""
+        if isinstance(self._structure, Parts) and self._structure.kind is dict:
+            return tuple(map(str, self._structure.keys))
+        valid = ("valid",) if self._options.get("eval") else ()
+        return (*(f.name for f in self.pipeline.fields), *valid) if self._structure is None else None
+
     # ---- runs ----
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[B]:
         """The batches of the next epochs: a Batch, or what the items of the data set are, with arrays of
         the batch for values."""
         return self._with_others(self._start(None, self._epochs))
 
-    def __aiter__(self) -> AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncIterator[B]:
         """The same for `async for`: other tasks run while a batch is made. A step that is cancelled loses nothing:
         its batch comes with the next one."""
         from .async_loop import AsyncLoop

@@ -22,7 +22,7 @@ from .node import Draw, Node, checked_params, numbered
 if TYPE_CHECKING:
     from typing import Literal
 
-    from .loader import Loader, LoaderOptions
+    from .loader import B, Loader, LoaderOptions
     from .optimizing import Optimization
     from .packing import Packed, PackFormat, PackOptions
     from .profiling import Profile
@@ -548,10 +548,11 @@ class Pipeline(Methods):
         even: Even | None = None,
         eval: bool = False,
         output: Output | None = None,
+        schema: type[B] | None = None,
         device: Any = None,
         pin_memory: bool = False,
         progress: bool = False,
-    ) -> Loader:
+    ) -> Loader[B]:
         """An iterable over batches: a Batch of named fields each, or for a data set what its items
         are, with arrays of the batch for values.
 
@@ -602,6 +603,8 @@ class Pipeline(Methods):
                 fill up the last batch of a rank, and are mappings whatever the items are.
             output: "torch", "numpy", "jax" or "headrace" (fields as they are). Default: "torch" if
                 torch is imported, else "numpy".
+            schema: a class made from `hr.Batch` that declares types of fields, for editors and type checkers;
+                batches are objects of it. The fields that it declares must be there.
             device: a torch device to copy the fields to, such as "cuda"; a number is that GPU.
             pin_memory: copy fields to pinned memory, for your own copy to a device.
             progress: a progress bar.

@@ -152,11 +152,17 @@ def with_asyncio(folder: pathlib.Path) -> None:
     assert "0 photos so far" in out and out.endswith(f"{PHOTOS} photos in all\n")
 
 
+def typed(folder: pathlib.Path) -> None:
+    out = run(folder, "typed.py", "photos")
+    counts = re.findall(r"^of (\d+) photos the brightest is a class_\d+$", out, re.MULTILINE)
+    assert sum(map(int, counts)) == PHOTOS
+
+
 CHECKS: dict[str, Callable[[pathlib.Path], Any]] = {
     f"{check.__name__}.py": check
     for check in (
         *(folders, labels_csv, two_views, numpy_transform, detection, segmentation, weighted_mix, cached),
-        *(two_ranks, resume, hf_dataset, in_notebook, with_asyncio),
+        *(two_ranks, resume, hf_dataset, in_notebook, with_asyncio, typed),
     )
 }
 NEEDS = {"hf_dataset.py": ("datasets", "pyarrow", "PIL"), "in_notebook.py": ("cloudpickle",)}
