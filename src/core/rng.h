@@ -12,6 +12,7 @@
 #ifndef HR_CORE_RNG_H
 #define HR_CORE_RNG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* One block: out = philox4x32-10(counter, key). */
@@ -38,6 +39,9 @@ static inline uint64_t hr__rng_mix(uint64_t x)
 /* All 32 or 64 bits. */
 uint32_t hr__rng_u32(struct hr_rng *rng);
 uint64_t hr__rng_u64(struct hr_rng *rng);
+
+/* The next `count` words, as that many calls of hr__rng_u32 give them. */
+void hr__rng_words(struct hr_rng *rng, uint32_t *ret_words, size_t count);
 
 /* Uniform in [0, 1) with 24 bits (float) or 53 bits (double). */
 float hr__rng_float(struct hr_rng *rng);

@@ -155,3 +155,26 @@ TEST(dirichlet_shares_add_up_to_one)
         CHECK_NEAR(squares, 0.1875 / (4 * alphas[k] + 1), 0.01 / (alphas[k] + 0.5));
     }
 }
+
+TEST(many_words_at_once_are_those_of_single_draws)
+{
+    static uint32_t words[1000];
+    struct hr_rng one, many;
+    size_t count;
+
+    hr__rng_init(&one, 77, 3, 12345678901);
+    many = one;
+    for (int round = 0; round < 200; round++) {
+        count = (size_t)hr__rng_below(&one, 1000);
+        CHECK_EQ_INT(hr__rng_below(&many, 1000), count);
+        hr__rng_words(&many, words, count);
+        for (size_t i = 0; i < count; i++)
+            CHECK_EQ_INT(words[i], hr__rng_u32(&one));
+    }
+    many.counter[3] = UINT32_MAX - 20; /* up to the last block, and no further */
+    many.used = 4;
+    one = many;
+    hr__rng_words(&many, words, 80);
+    for (size_t i = 0; i < 80; i++)
+        CHECK_EQ_INT(words[i], hr__rng_u32(&one));
+}

@@ -12,6 +12,8 @@ struct perspective {
     struct hr_warp_ends ends;
     double m[6], p[2];
     double *xs, *ys; /* of the row's pixels in the source */
+    int64_t *places; /* the same of a run, in fixed point: all x, all y */
+    const struct hr_rows *rows;
 };
 
 /* Far outside; sums with it cannot overflow. */
@@ -39,15 +41,63 @@ static bool within(double x, double y, int32_t width, int32_t height)
     return x >= 0 && y >= 0 && x < width && y < height;
 }
 
-static void rgb_pixel(const struct hr_pixels *src, int64_t x, int64_t y, uint8_t *out)
+/* Whether the pixel's four neighbours are in the source, and 8 bytes from the left ones
+ * can be read. */
+static bool is_deep(const struct perspective *w, int32_t i)
 {
-    const uint8_t *at = (const uint8_t *)src->data +
-                        (y >> HR_WARP_BITS) * src->row_stride + 3 * (x >> HR_WARP_BITS);
-    const uint8_t *below = at + src->row_stride;
-    int32_t fx = hr__warp_part(x), fy = hr__warp_part(y);
+    return within(w->xs[i], w->ys[i], w->ends.src->width - 2, w->ends.src->height - 1);
+}
 
-    for (int c = 0; c < 3; c++)
-        out[c] = hr__warp_blend(at[c], at[c + 3], below[c], below[c + 3], fx, fy);
+/* The run of such pixels from `from` on. Returns its end. */
+static int32_t rgb_run(const struct perspective *w, int32_t from, int32_t to_y)
+{
+    struct hr_warp_places places = {.data = w->ends.src->data,
+                                    .row_stride = w->ends.src->row_stride,
+                                    .x = w->places,
+                                    .y = w->places + w->ends.dst->width};
+    int64_t *xs = w->places, *ys = xs + w->ends.dst->width;
+    int32_t end = from;
+
+    for (; end < w->ends.dst->width && is_deep(w, end); end++) {
+        xs[end - from] = (int64_t)(w->xs[end] * (double)HR_WARP_ONE);
+        ys[end - from] = (int64_t)(w->ys[end] * (double)HR_WARP_ONE);
+    }
+    if (end > from)
+        w->rows->places_rgb(&places, (uint8_t *)hr__at(w->ends.dst, from, to_y, 0),
+                            end - from);
+    return end;
+}
+
+/* Whether a neighbour of the pixel is in the source. */
+static bool touches(const struct perspective *w, int32_t i)
+{
+    return within(w->xs[i] + 1, w->ys[i] + 1, w->ends.src->width + 1,
+                  w->ends.src->height + 1);
+}
+
+/* Fills the run of pixels outside of the source from `from` on. Returns its end. */
+static int32_t fill_run(const struct perspective *w, int32_t from, int32_t to_y)
+{
+    int32_t end = from;
+
+    while (end < w->ends.dst->width && !touches(w, end))
+        end++;
+    hr__warp_fill_pixels(&w->ends, from, end, to_y);
+    return end;
+}
+
+/* The run of pixels with neighbours on both sides of the border, or of those that no row
+ * function takes. */
+static int32_t edge_run(const struct perspective *w, int32_t from, int32_t to_y, bool rgb)
+{
+    int32_t end = from;
+
+    for (; end < w->ends.dst->width && touches(w, end) && !(rgb && is_deep(w, end));
+         end++)
+        hr__warp_bilinear_pixel(&w->ends, end, to_y,
+                                (int64_t)floor(w->xs[end] * (double)HR_WARP_ONE),
+                                (int64_t)floor(w->ys[end] * (double)HR_WARP_ONE));
+    return end;
 }
 
 static void bilinear_row(const struct perspective *w, int32_t to_y)
@@ -55,19 +105,14 @@ static void bilinear_row(const struct perspective *w, int32_t to_y)
     const struct hr_pixels *src = w->ends.src, *dst = w->ends.dst;
     bool rgb = src->dtype == HR_U8 && src->channels == 3 && hr__is_interleaved(src) &&
                hr__is_interleaved(dst);
+    int32_t i = 0;
 
     positions(w, to_y, 0.5);
-    for (int32_t i = 0; i < dst->width; i++) {
-        if (rgb && within(w->xs[i], w->ys[i], src->width - 1, src->height - 1))
-            rgb_pixel(src, (int64_t)(w->xs[i] * (double)HR_WARP_ONE),
-                      (int64_t)(w->ys[i] * (double)HR_WARP_ONE),
-                      (uint8_t *)hr__at(dst, i, to_y, 0));
-        else if (within(w->xs[i] + 1, w->ys[i] + 1, src->width + 1, src->height + 1))
-            hr__warp_bilinear_pixel(&w->ends, i, to_y,
-                                    (int64_t)floor(w->xs[i] * (double)HR_WARP_ONE),
-                                    (int64_t)floor(w->ys[i] * (double)HR_WARP_ONE));
-        else
-            hr__warp_fill_pixels(&w->ends, i, i + 1, to_y);
+    while (i < dst->width) {
+        i = fill_run(w, i, to_y);
+        i = edge_run(w, i, to_y, rgb);
+        if (rgb)
+            i = rgb_run(w, i, to_y);
     }
 }
 
@@ -94,14 +139,16 @@ hr__perspective_run(struct hr_arena *arena, const struct hr_pixels *src,
                     enum hr_filter filter, const float fill[4])
 {
     struct perspective w = {
-        .p = {p[0], p[1]}
+        .p = {p[0], p[1]},
+          .rows = hr__rows()
     };
     size_t width = (size_t)dst->width;
 
     memcpy(w.m, m, sizeof w.m);
     hr__warp_ends_init(&w.ends, src, dst, fill);
     w.xs = hr__arena_alloc(arena, 2 * width * sizeof *w.xs);
-    if (w.xs == NULL)
+    w.places = hr__arena_alloc(arena, 2 * width * sizeof *w.places);
+    if (w.xs == NULL || w.places == NULL)
         return HR_ERR_MEMORY;
     w.ys = w.xs + width;
     for (int32_t y = 0; y < dst->height; y++) {

@@ -69,6 +69,13 @@ struct hr_warp_run {
     int64_t x, y, dx, dy;
 };
 
+/* The same at any positions. */
+struct hr_warp_places {
+    const uint8_t *data;
+    int64_t row_stride;
+    const int64_t *x, *y;
+};
+
 struct hr_rows {
     /* On contiguous runs. out = in * scale + bias; `flip` writes the run mirrored. */
     void (*u8_to_f32)(const uint8_t *in, float *out, size_t n, float scale, float bias,
@@ -142,6 +149,7 @@ struct hr_rows {
 
     /* Bilinear interpolation inside a u8 RGB image; see warp.c. */
     void (*warp_rgb)(const struct hr_warp_run *run, uint8_t *out, int32_t n);
+    void (*places_rgb)(const struct hr_warp_places *places, uint8_t *out, int32_t n);
 };
 
 /* The best table at or below hr__isa(). */

@@ -578,5 +578,6 @@ const struct hr_rows hr__rows_avx512 = {
     .pack = pack,
     .across_f32 = x86_across_f32,
     .warp_rgb = x86_warp_rgb,
+    .places_rgb = x86_places_rgb,
     HR_ROWS_FLOAT,
 };

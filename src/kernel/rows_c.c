@@ -166,20 +166,30 @@ static void c_across_f32(const struct hr_axis *x, const float *row, float *out,
     }
 }
 
+static inline void
+rgb_pixel(const uint8_t *data, int64_t row_stride, int64_t x, int64_t y, uint8_t *out)
+{
+    const uint8_t *at = data + (y >> HR_WARP_BITS) * row_stride + 3 * (x >> HR_WARP_BITS);
+    const uint8_t *below = at + row_stride;
+    int32_t fx = hr__warp_part(x), fy = hr__warp_part(y);
+
+    for (int c = 0; c < 3; c++)
+        out[c] = hr__warp_blend(at[c], at[c + 3], below[c], below[c + 3], fx, fy);
+}
+
 static void c_warp_rgb(const struct hr_warp_run *run, uint8_t *out, int32_t n)
 {
     int64_t x = run->x, y = run->y;
 
-    for (int32_t i = 0; i < n; i++, x += run->dx, y += run->dy) {
-        const uint8_t *at =
-            run->data + (y >> HR_WARP_BITS) * run->row_stride + 3 * (x >> HR_WARP_BITS);
-        const uint8_t *below = at + run->row_stride;
-        int32_t fx = hr__warp_part(x), fy = hr__warp_part(y);
+    for (int32_t i = 0; i < n; i++, x += run->dx, y += run->dy)
+        rgb_pixel(run->data, run->row_stride, x, y, out + 3 * i);
+}
 
-        for (int c = 0; c < 3; c++)
-            out[3 * i + c] =
-                hr__warp_blend(at[c], at[c + 3], below[c], below[c + 3], fx, fy);
-    }
+static void c_places_rgb(const struct hr_warp_places *places, uint8_t *out, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        rgb_pixel(places->data, places->row_stride, places->x[i], places->y[i],
+                  out + 3 * i);
 }
 
 const struct hr_rows hr__rows_c = {
@@ -201,5 +211,6 @@ const struct hr_rows hr__rows_c = {
     .pack = c_pack,
     .across_f32 = c_across_f32,
     .warp_rgb = c_warp_rgb,
+    .places_rgb = c_places_rgb,
     HR_ROWS_FLOAT,
 };

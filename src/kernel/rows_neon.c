@@ -409,13 +409,13 @@ static inline uint16x4_t blend_across(const uint8_t *at, uint16_t fx)
 }
 
 /* One pixel in the low three bytes. */
-static inline uint32_t warp_pixel(const struct hr_warp_run *run, int64_t x, int64_t y)
+static inline uint32_t
+warp_pixel(const uint8_t *data, int64_t row_stride, int64_t x, int64_t y)
 {
-    const uint8_t *at =
-        run->data + (y >> HR_WARP_BITS) * run->row_stride + 3 * (x >> HR_WARP_BITS);
+    const uint8_t *at = data + (y >> HR_WARP_BITS) * row_stride + 3 * (x >> HR_WARP_BITS);
     uint16_t fx = (uint16_t)hr__warp_part(x), fy = (uint16_t)hr__warp_part(y);
     uint16x4_t above = blend_across(at, fx);
-    uint16x4_t below = blend_across(at + run->row_stride, fx);
+    uint16x4_t below = blend_across(at + row_stride, fx);
     uint32x4_t sum = vmull_n_u16(above, (uint16_t)((1 << HR_WARP_PART) - fy));
     uint16x4_t v = vmovn_u32(vrshrq_n_u32(vmlal_n_u16(sum, below, fy), 18));
 
@@ -428,7 +428,17 @@ static void warp_rgb(const struct hr_warp_run *run, uint8_t *out, int32_t n)
     int64_t x = run->x, y = run->y;
 
     for (int32_t i = 0; i < n; i++, x += run->dx, y += run->dy, out += 3) {
-        uint32_t pixel = warp_pixel(run, x, y);
+        uint32_t pixel = warp_pixel(run->data, run->row_stride, x, y);
+
+        memcpy(out, &pixel, i + 1 < n ? 4 : 3);
+    }
+}
+
+static void places_rgb(const struct hr_warp_places *places, uint8_t *out, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++, out += 3) {
+        uint32_t pixel =
+            warp_pixel(places->data, places->row_stride, places->x[i], places->y[i]);
 
         memcpy(out, &pixel, i + 1 < n ? 4 : 3);
     }
@@ -453,5 +463,6 @@ const struct hr_rows hr__rows_neon = {
     .pack = pack,
     .across_f32 = across_f32,
     .warp_rgb = warp_rgb,
+    .places_rgb = places_rgb,
     HR_ROWS_FLOAT,
 };

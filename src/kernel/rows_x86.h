@@ -144,12 +144,12 @@ warp_two(const uint8_t *data, int64_t row_stride, const int64_t *offset,
 
 /* Blocks whose pixels are all in the row. Writes four bytes per pixel, so the last pixel
  * of a row must not be in a block. */
-static inline uint8_t *
-warp_block(const struct hr_warp_run *run, const struct warp_block *block, uint8_t *out)
+static inline uint8_t *warp_block(const uint8_t *data, int64_t row_stride,
+                                  const struct warp_block *block, uint8_t *out)
 {
     for (int j = 0; j < WARP_BLOCK; j += 2, out += 6) {
-        __m256i two = warp_two(run->data, run->row_stride, block->offset + j,
-                               block->fx + j, block->fy + j);
+        __m256i two =
+            warp_two(data, row_stride, block->offset + j, block->fx + j, block->fy + j);
         int32_t first = _mm_cvtsi128_si32(_mm256_castsi256_si128(two));
         int32_t second = _mm_cvtsi128_si32(_mm256_extracti128_si256(two, 1));
 
@@ -167,11 +167,33 @@ static void x86_warp_rgb(const struct hr_warp_run *run, uint8_t *out, int32_t n)
 
     for (; i + WARP_BLOCK < n; i += WARP_BLOCK) {
         warp_places(run, i, &block);
-        out = warp_block(run, &block, out);
+        out = warp_block(run->data, run->row_stride, &block, out);
     }
     rest.x += i * run->dx;
     rest.y += i * run->dy;
     hr__rows_c.warp_rgb(&rest, out, n - i);
+}
+
+static void x86_places_rgb(const struct hr_warp_places *places, uint8_t *out, int32_t n)
+{
+    struct hr_warp_places rest = *places;
+    uint64_t stride = (uint64_t)places->row_stride;
+    struct warp_block block;
+
+    for (; n > WARP_BLOCK; n -= WARP_BLOCK) {
+        for (int j = 0; j < WARP_BLOCK; j++) {
+            uint64_t x = (uint64_t)rest.x[j], y = (uint64_t)rest.y[j];
+
+            block.offset[j] =
+                (int64_t)((y >> HR_WARP_BITS) * stride + 3 * (x >> HR_WARP_BITS));
+            block.fx[j] = parts_of(x);
+            block.fy[j] = parts_of(y);
+        }
+        out = warp_block(places->data, places->row_stride, &block, out);
+        rest.x += WARP_BLOCK;
+        rest.y += WARP_BLOCK;
+    }
+    hr__rows_c.places_rgb(&rest, out, n);
 }
 
 #endif

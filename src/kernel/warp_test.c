@@ -316,3 +316,33 @@ TEST(what_is_behind_the_viewer_is_filled)
     hr__free(src.data);
     hr__free(dst.data);
 }
+
+TEST(perspectives_are_the_same_on_all_instruction_sets)
+{
+    const float fill[4] = {9, 200, 31, 77};
+    struct test_rng rng = {check_seed()};
+
+    for (int round = 0; round < 40; round++) {
+        int32_t width = 1 + test_below(&rng, 90), height = 1 + test_below(&rng, 30);
+        struct hr_pixels src = test_image(HR_U8, width, height, 3, false, 3);
+        struct hr_pixels plain = test_image(HR_U8, 90, 20, 3, false, 4);
+        struct hr_pixels dst = test_image(HR_U8, 90, 20, 3, false, 5);
+        const double m[6] = {test_uniform(&rng, 0.2, 1.5), test_uniform(&rng, -0.2, 0.2),
+                             test_uniform(&rng, -9, 9),    test_uniform(&rng, -0.2, 0.2),
+                             test_uniform(&rng, 0.2, 1.5), test_uniform(&rng, -9, 9)};
+        const double p[2] = {test_uniform(&rng, -0.02, 0.02),
+                             test_uniform(&rng, -0.02, 0.02)};
+
+        hr__isa_limit(HR_ISA_C);
+        run_perspective(&src, &plain, m, p, HR_FILTER_BILINEAR, fill);
+        for (int32_t i = 0; i < TEST_ISAS; i++) {
+            hr__isa_limit(test_isas[i]);
+            run_perspective(&src, &dst, m, p, HR_FILTER_BILINEAR, fill);
+            CHECK_BYTES(plain.data, dst.data, test_bytes(&plain));
+        }
+        hr__isa_limit(TEST_BEST);
+        hr__free(src.data);
+        hr__free(plain.data);
+        hr__free(dst.data);
+    }
+}

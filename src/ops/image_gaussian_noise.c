@@ -91,29 +91,11 @@ static void noise_close(void *state)
     hr__free(state);
 }
 
-/* 16 bits at a time. */
-struct bits {
-    struct hr_rng *rng;
-    uint32_t word;
-    bool half; /* the upper half of `word` is left */
-};
-
-static uint32_t next_bits(struct bits *bits)
-{
-    if (bits->half) {
-        bits->half = false;
-        return bits->word >> 16;
-    }
-    bits->word = hr__rng_u32(bits->rng);
-    bits->half = true;
-    return bits->word & 0xFFFF;
-}
-
-static void add_levels(const struct noise_state *state, bool clip, struct bits *bits,
+static void add_levels(const struct noise_state *state, bool clip, const uint16_t *bits,
                        uint8_t *row, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        int level = row[i] + state->of.levels[next_bits(bits)];
+        int level = row[i] + state->of.levels[bits[i]];
 
         if (clip)
             level = level < 0 ? 0 : level > 255 ? 255 : level;
@@ -121,15 +103,39 @@ static void add_levels(const struct noise_state *state, bool clip, struct bits *
     }
 }
 
-static void add_parts(const struct noise_state *state, bool clip, struct bits *bits,
+static void add_parts(const struct noise_state *state, bool clip, const uint16_t *bits,
                       float *row, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        float level = row[i] + state->of.parts[next_bits(bits)];
+        float level = row[i] + state->of.parts[bits[i]];
 
         if (clip)
             level = level < 0 ? 0 : level > 1 ? 1 : level;
         row[i] = level;
+    }
+}
+
+#define WORDS 512
+
+/* Adds noise to a run of levels, 16 random bits each, the lower half of a word first. */
+static void add_noise(const struct noise *p, const struct noise_state *state,
+                      struct hr_rng *rng, char *row, size_t count)
+{
+    size_t size = state->bytes ? 1 : sizeof(float);
+    uint32_t words[WORDS];
+    uint16_t bits[2 * WORDS];
+
+    for (size_t done = 0, next; done < count; done += next) {
+        next = count - done < 2 * WORDS ? count - done : 2 * WORDS;
+        hr__rng_words(rng, words, (next + 1) / 2);
+        for (size_t i = 0; i < (next + 1) / 2; i++) {
+            bits[2 * i] = (uint16_t)words[i];
+            bits[2 * i + 1] = (uint16_t)(words[i] >> 16);
+        }
+        if (state->bytes)
+            add_levels(state, p->clip, bits, (uint8_t *)row + done * size, next);
+        else
+            add_parts(state, p->clip, bits, (float *)(void *)(row + done * size), next);
     }
 }
 
@@ -139,20 +145,15 @@ static enum hr_err noise_apply(struct hr_op_ctx *ctx)
     const struct noise_state *state = ctx->state;
     struct hr_pixels pixels;
     struct hr_rng rng;
-    struct bits bits = {.rng = &rng};
 
     hr__op_rng(ctx, &rng);
     HR_TRY(hr__image_own(ctx, 0, &pixels));
     assert(state->bytes == (pixels.dtype == HR_U8));
-    for (int32_t y = 0; state->bytes && y < pixels.height; y++)
-        add_levels(state, p->clip, &bits, (uint8_t *)pixels.data + y * pixels.row_stride,
-                   (size_t)pixels.width * (size_t)pixels.channels);
-    for (int32_t c = 0; !state->bytes && c < pixels.channels; c++)
-        for (int32_t y = 0; y < pixels.height; y++)
-            add_parts(state, p->clip, &bits,
-                      (float *)(void *)((char *)pixels.data + c * pixels.channel_stride +
-                                        y * pixels.row_stride),
-                      (size_t)pixels.width);
+    assert(pixels.row_stride == pixels.width * pixels.pixel_stride);
+    assert(state->bytes || pixels.channels == 1 ||
+           pixels.channel_stride == pixels.height * pixels.row_stride);
+    add_noise(p, state, &rng, pixels.data,
+              (size_t)pixels.width * (size_t)pixels.height * (size_t)pixels.channels);
     return HR_OK;
 }
 
