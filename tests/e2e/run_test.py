@@ -191,6 +191,9 @@ def every_example_runs():
     for name in ("vision_rrc.yaml", "vision_eval.yaml", "simclr.yaml", "simclr_views.yaml"):
         result = run_json("run", example(name), "-p", f"data={photos()}", "-p", "batch=8", "-p", "size=40")
         assert result["records"] == 40, name
+    for name, more in (("recipe_simclr.yaml", "blur=5"), ("recipe_dino.yaml", "small=24")):
+        result = run_json("run", example(name), "-p", f"data={photos()}", "-p", "batch=8", "-p", "size=40", "-p", more)
+        assert result["records"] == 40, name
     assert run_json("run", example("noop.yaml"), "-p", "n=1000")["batches"] == 4
 
 
