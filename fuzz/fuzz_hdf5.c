@@ -92,17 +92,28 @@ static void put32(uint8_t *to, uint32_t value)
         to[i] = (uint8_t)(value >> 8 * i);
 }
 
-/* Of the superblock, of headers in one block, and of heads of indexes. */
+/* Of the superblock, of headers in one block, and of heads of indexes and heaps. */
 static void repair(uint8_t *data, size_t bytes)
 {
+    static const struct {
+        char magic[5];
+        size_t bytes;
+    } heads[] = {
+        {"FAHD", 24 },
+        {"EAHD", 68 },
+        {"FRHP", 142},
+        {"BTHD", 34 }
+    };
+
     if (bytes >= 48 && data[8] >= 2)
         put32(data + 44, hr__hdf5_checksum(data, 44));
     for (size_t at = 0; at + 32 <= bytes; at++) {
         uint8_t *head = data + at;
         size_t skip, size = 0;
 
-        if (memcmp(head, "FAHD", 4) == 0)
-            put32(head + 24, hr__hdf5_checksum(head, 24));
+        for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+            if (memcmp(head, heads[i].magic, 4) == 0 && heads[i].bytes + 4 <= bytes - at)
+                put32(head + heads[i].bytes, hr__hdf5_checksum(head, heads[i].bytes));
         if (memcmp(head, "OHDR", 4) != 0)
             continue;
         skip = 6 + ((head[5] & 32) != 0 ? 16u : 0u) + ((head[5] & 16) != 0 ? 4u : 0u);

@@ -59,6 +59,37 @@ def texts(file):
     file["names"] = np.zeros(20, [("a", "i4"), ("b", "f4")])  # compound: left out
 
 
+def groups(file):
+    for i in range(30):
+        file[f"group/x{i}"] = number(20).astype("i2") + i
+
+
+def grown(file):
+    file.create_dataset("one", data=number(20, 6).astype("i2"), chunks=(3, 4), maxshape=(None, 6), compression="gzip")
+    file.create_dataset("last", data=number(20, 7).astype("i4"), chunks=(3, 4), maxshape=(90, None))
+    file.create_dataset("many", data=number(20, 60).astype("u1"), chunks=(1, 2), maxshape=(None, 60))
+    file.create_dataset("larger", data=number(20, 4).astype("i4"), chunks=(3, 2), maxshape=(70, 9))
+    two = {"chunks": (1, 2), "maxshape": (None, None)}
+    file.create_dataset("two", data=number(20, 60).astype("u1"), **two)
+    file.create_dataset("packed", data=number(20, 4).astype("u1"), compression="gzip", **two)
+
+
+def structs(file):
+    inner = [("p", ">i2"), ("q", "?")]
+    points = np.zeros(20, [("a", "i4"), ("b", "f8", (2, 3)), ("s", "S5"), ("n", inner), ("c", "u1"), ("v", "V3")])
+    points["a"] = points["c"] = points["n"]["p"] = number(20)
+    points["b"] = number(20, 2, 3)
+    points["s"] = [str(i).encode() for i in range(20)]
+    points["n"]["q"] = number(20) % 2 == 1
+    file["points"] = points
+    pairs = np.zeros((20, 4), [("u", "f4"), ("v", "i8")])
+    pairs["u"], pairs["v"] = number(20, 4), number(20, 4) + 1
+    file.create_dataset("pairs", data=pairs, chunks=(6, 3), compression="gzip")
+    file.create_dataset("grid", (20,), np.dtype(("i2", (2, 2))))[...] = number(20, 2, 2)
+    file["inner"] = np.zeros(20, [("many", inner, (2,)), ("x", "u1")])
+    file["opaque"] = np.zeros(20, "V5")
+
+
 folder.mkdir(exist_ok=True)
 write("plain", plain, libver="earliest")
 write("plain_new", plain, libver="latest")
@@ -66,3 +97,7 @@ write("block", plain, libver="earliest", userblock_size=512)
 write("chunked", chunked, libver="earliest")
 write("chunked_new", fixed, libver="latest")
 write("texts", texts, libver=("earliest", "v108"))
+write("groups", groups, libver="latest")
+write("grown", grown, libver="latest")
+write("structs", structs, libver="earliest")
+write("structs_new", structs, libver="latest")

@@ -4234,32 +4234,33 @@ def source_hdf5(
 ) -> Pipeline:
     """The items of datasets of HDF5 files.
 
-    Operator `source.hdf5`, kind source, version 1; pure.
+    Operator `source.hdf5`, kind source, version 2; pure.
 
     The items along the first dimension become records: datasets of shape [1000, 28, 28]
     and [1000] have 1000 records with fields of shape [28, 28] and []. The datasets that
     are chosen must have equally many items. Bool, integers and floats of up to 64 bits,
     little-endian and big-endian (uint32 and uint64 become int64, and an item with a
     larger number is a bad record); texts of fixed size, and texts and bytes of any
-    length. Several files must have items of one type and shape. No library is needed:
-    files that HDF5's library writes by default are read, with data compact, contiguous
-    or in chunks, and chunks filtered by shuffle, gzip, LZF and Fletcher's checksum.
-    What is not read (compound types, other filters, virtual datasets, groups of more
-    than 8 members of files written with libver="latest") is refused by name, with what
-    to do.  Contiguous items and those of plain chunks are read where they lie, in any
-    order, so shuffle, split, shard and resume work as for files. A filtered chunk is
-    unpacked as a whole, once for all threads while it is in the cache: in order each is
-    unpacked once, shuffled as often as `unpack_cache` forces it. A damaged chunk costs
-    the records in it. HDF5 has no checksums by default: damage to plain items cannot be
-    seen. The identity of the source is the names and shapes, the places of the chunks,
-    and the first, middle and last 64 KiB of the files.
+    length. An array type adds its dimensions. Each member of a compound type is a
+    dataset of its own, `points.x`. Several files must have items of one type and shape.
+    No library is needed: files are read that any version of HDF5's library writes, with
+    data compact, contiguous or in chunks, and chunks filtered by shuffle, gzip, LZF and
+    Fletcher's checksum. What is not read (other filters, virtual datasets, arrays of
+    compound types, references) is refused by name, with what to do.  Contiguous items
+    and those of plain chunks are read where they lie, in any order, so shuffle, split,
+    shard and resume work as for files. A filtered chunk is unpacked as a whole, once
+    for all threads while it is in the cache: in order each is unpacked once, shuffled
+    as often as `unpack_cache` forces it. A damaged chunk costs the records in it. HDF5
+    has no checksums by default: damage to plain items cannot be seen. The identity of
+    the source is the names and shapes, the places of the chunks, and the first, middle
+    and last 64 KiB of the files.
 
     Args:
         path: a file; or several: "part-{000..099}.h5", a pattern such as "part-*.hdf5",
             or a folder of .h5 files, or of .hdf5 files; path, required.
         fields: field: the path of its dataset, as in {image: train/images, label:
             train/labels}; default: every dataset that can be read, named by its path
-            with _ for /; map, optional.
+            with _ for /; a member of a compound type is train/points.x; map, optional.
         unpacked_max: datasets whose chunks unpack to more are refused, and items of any
             length that have more are bad; bytes, 1 to 4294967296, in bytes, default
             256MiB.

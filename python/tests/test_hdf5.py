@@ -42,7 +42,35 @@ NEW = {
     "single": number(4).astype("i4"),
     "pages": number(200).astype("u1"),
 }
-FILES = {"plain": PLAIN, "plain_new": PLAIN, "block": PLAIN, "chunked": CHUNKED, "chunked_new": NEW}
+GROUPS = {f"group_x{i}": number().astype("i2") + np.int16(i) for i in range(30)}
+GROWN = {
+    "one": number(6).astype("i2"),
+    "last": number(7).astype("i4"),
+    "many": number(60).astype("u1"),
+    "larger": number(4).astype("i4"),
+    "two": number(60).astype("u1"),
+    "packed": number(4).astype("u1"),
+}
+FILES = {
+    "plain": PLAIN,
+    "plain_new": PLAIN,
+    "block": PLAIN,
+    "chunked": CHUNKED,
+    "chunked_new": NEW,
+    "groups": GROUPS,
+    "grown": GROWN,
+}
+STRUCTS = {
+    "points.a": number().astype("i4"),
+    "points.b": number(2, 3).astype("f8"),
+    "points.c": number().astype("u1"),
+    "points.n.p": number().astype("i2"),
+    "points.n.q": number() % 2 == 1,
+    "pairs.u": number(4).astype("f4"),
+    "pairs.v": number(4) + 1,
+    "grid": number(2, 2).astype("i2"),
+    "inner.x": np.zeros(20, "u1"),
+}
 
 
 def rows(pipe: Any, **run: Any) -> list[dict[str, Any]]:
@@ -89,6 +117,23 @@ def test_texts_and_bytes_of_any_length() -> None:
         assert [row["word"] for row in fixed] == [w.encode()[:6].decode(errors="replace") for w in words]
 
 
+@pytest.mark.parametrize("name", ["structs", "structs_new"])
+def test_members_of_compound_types(name: str, rng: random.Random) -> None:
+    fields = {
+        member.replace(".", "_"): member for member in sorted(STRUCTS, key=lambda member: member.replace(".", "_"))
+    }
+    pipe = hr.hdf5(CORPUS / name, fields=fields)
+    same(columns(pipe, threads=rng.randrange(3)), {field: STRUCTS[member] for field, member in fields.items()})
+    made = rows(hr.hdf5(CORPUS / name))
+    assert set(made[0]) == {*STRUCTS, "points.s"}
+    assert [row["points.s"] for row in made] == [str(i) for i in range(20)]
+    parts = [
+        columns(part)["a"]
+        for part in hr.split(hr.hdf5(CORPUS / name, fields={"a": "points.n.p"}), [0.5, 0.5], seed=1, by="a")
+    ]
+    assert sorted(np.concatenate(parts)) == sorted(STRUCTS["points.n.p"])
+
+
 def test_fields_are_chosen_and_named() -> None:
     pipe = hr.hdf5(CORPUS / "plain", fields={"y": "train/labels", "x": "/images"})
     made = columns(pipe)
@@ -132,7 +177,10 @@ def test_what_cannot_be_read_is_refused(tmp_path: pathlib.Path) -> None:
             hr.hdf5(path, **options).batch(1, ragged=True).loader()
 
     refused('no dataset is called "image"; did you mean "images"', CORPUS / "plain", fields={"x": "image"})
-    refused('"names" cannot be read: its elements are neither', CORPUS / "texts", fields={"x": "names"})
+    refused('"opaque" cannot be read: its elements are neither', CORPUS / "structs", fields={"x": "opaque"})
+    refused('"points.v" cannot be read: its elements are', CORPUS / "structs_new", fields={"x": "points.v"})
+    refused('"inner.many" cannot be read: it is an array of', CORPUS / "structs", fields={"x": "inner.many"})
+    refused('no dataset is called "points"', CORPUS / "structs", fields={"x": "points"})
     refused("a chunk has 160 bytes, more than unpacked_max", CORPUS / "chunked", unpacked_max=100)
     (tmp_path / "text").write_bytes(b"no HDF5 file" * 1000)
     refused("it is no HDF5 file", tmp_path / "text")
@@ -168,7 +216,7 @@ def test_a_damaged_chunk_costs_its_records(tmp_path: pathlib.Path) -> None:
 
 def test_damage_anywhere_does_no_harm(tmp_path: pathlib.Path, rng: random.Random) -> None:
     def version() -> bytes:
-        data = (CORPUS / rng.choice([*FILES, "texts"])).read_bytes()
+        data = (CORPUS / rng.choice([*FILES, "texts", "structs", "structs_new"])).read_bytes()
         return damaged(data, rng, lambda: rng.choice([rng.randrange(2000), rng.randrange(len(data))]))
 
     path = tmp_path / "a.h5"
@@ -183,7 +231,7 @@ def test_files_of_the_library(tmp_path: pathlib.Path, rng: random.Random) -> Non
         with h5py.File(
             path, "w", libver=rng.choice(["earliest", "latest"]), userblock_size=rng.choice([0, 512])
         ) as file:
-            for i in range(rng.randrange(1, 6)):
+            for i in range(rng.choice([1, 5, 12])):
                 dtype, rest = (
                     rng.choice(["<i2", ">f4", "u1", "<f8", ">i8"]),
                     [rng.choice([1, 5, 9]) for _ in range(rng.randrange(4))],
@@ -191,10 +239,13 @@ def test_files_of_the_library(tmp_path: pathlib.Path, rng: random.Random) -> Non
                 items = int(np.prod([count, *rest]))
                 array = np.array([rng.randrange(100) for _ in range(items)], dtype).reshape(count, *rest)
                 chunks = tuple(max(1, min(size, rng.choice([1, 4, 7]))) for size in array.shape)
+                grows = tuple(rng.choice([None, size, size + 3, size * 9]) for size in array.shape)
                 options = rng.choice(
                     [
                         {},
                         {"chunks": chunks},
+                        {"chunks": chunks, "maxshape": grows},
+                        {"chunks": chunks, "maxshape": grows, "compression": "gzip"},
                         {"chunks": chunks, "compression": "gzip", "shuffle": True},
                         {"chunks": chunks, "compression": "lzf", "fletcher32": True},
                     ]
@@ -202,3 +253,58 @@ def test_files_of_the_library(tmp_path: pathlib.Path, rng: random.Random) -> Non
                 file.create_dataset(f"x{i}", data=array, **options)
                 wanted[f"x{i}"] = array.astype(array.dtype.newbyteorder("="))
         same(columns(hr.hdf5(path), threads=rng.randrange(3)), wanted)
+
+
+def test_members_of_the_library(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    h5py = pytest.importorskip("h5py")
+
+    def dtype(depth: int) -> Any:
+        kinds = ["<i4", ">f8", "u1", "?", "<f2"] + [None] * (depth < 3)
+        members = []
+        for i in range(rng.randrange(1, 5)):
+            kind = rng.choice(kinds)
+            members.append(
+                (f"m{i}", dtype(depth + 1)) if kind is None else (f"m{i}", kind, (2,) * rng.choice([0, 0, 1, 2]))
+            )
+        return np.dtype(members, align=rng.random() < 0.3)
+
+    def flat(prefix: str, array: Any) -> dict[str, Any]:
+        if array.dtype.names is None:
+            return {prefix: array.astype(array.dtype.newbyteorder("="))}
+        return {k: v for name in array.dtype.names for k, v in flat(f"{prefix}.{name}", array[name]).items()}
+
+    for at in range(12):
+        path, kind = tmp_path / f"{at}.h5", dtype(0)
+        array = np.frombuffer(rng.randbytes(30 * kind.itemsize), kind).copy()
+        with h5py.File(path, "w", libver=rng.choice(["earliest", "latest"])) as file:
+            file.create_dataset("x", data=array, **rng.choice([{}, {"chunks": (7,), "compression": "gzip"}]))
+            array = file["x"][...]
+        wanted = flat("x", array)
+        fields = {f"f{i}": name for i, name in enumerate(wanted)}
+        made = columns(hr.hdf5(path, fields=fields), threads=rng.randrange(3))
+        for field, name in fields.items():
+            assert made[field].dtype == wanted[name].dtype
+            assert made[field].tobytes() == wanted[name].tobytes(), name
+
+
+@pytest.mark.parametrize("count", [8, 9, 500, 3000])
+def test_groups_of_the_library(tmp_path: pathlib.Path, count: int) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        for i in range(count):
+            file.create_dataset(f"{'long' * (i % 9)}{i}", data=[i, i + 1])
+    fields = {f"x{i}": f"{'long' * (i % 9)}{i}" for i in range(0, count, count // 8)}
+    made = columns(hr.hdf5(tmp_path / "a.h5", fields=fields))
+    assert all(list(made[f"x{i}"]) == [i, i + 1] for i in range(0, count, count // 8))
+
+
+def test_arrays_of_chunks_in_pages(tmp_path: pathlib.Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    wanted = np.arange(140_000, dtype="i4")
+    with h5py.File(tmp_path / "a.h5", "w", libver="latest") as file:
+        file.create_dataset("grows", data=wanted, chunks=(1,), maxshape=(None,))
+        file.create_dataset("fixed", data=wanted, chunks=(20,), maxshape=(200_000,))
+    pipe = hr.hdf5(tmp_path / "a.h5").batch(10_000)
+    batches = list(pipe.loader(output="numpy"))
+    for name in ("grows", "fixed"):
+        assert np.array_equal(np.concatenate([batch[name] for batch in batches]), wanted)

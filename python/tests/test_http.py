@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import pathlib
 import random
@@ -12,6 +13,7 @@ import tarfile
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 import headrace as hr
@@ -21,6 +23,16 @@ SERVER = pathlib.Path(__file__).parents[2] / "tests/support/http_server.py"
 CORPUS = pathlib.Path(__file__).parents[2] / "fuzz/corpus/parquet"
 
 
+@contextlib.contextmanager
+def serve(folder: pathlib.Path) -> Iterator[str]:
+    """The address of a server of the folder, which ends, and writes its statistics, with the block."""
+    command = [sys.executable, str(SERVER), str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        process.communicate()
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return tmp_path_factory.mktemp("served")
@@ -28,11 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture(scope="module")
 def server(folder: pathlib.Path) -> Iterator[str]:
-    command = [sys.executable, str(SERVER), str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        process.communicate()
+    with serve(folder) as address:
+        yield address
 
 
 @pytest.fixture(autouse=True)
@@ -115,11 +124,8 @@ def test_all_inputs_of_a_join_are_read_ahead(tmp_path: pathlib.Path, rng: random
                 info = tarfile.TarInfo(f"{i}.bin")
                 info.size = 100_000
                 archive.addfile(info, io.BytesIO(rng.randbytes(info.size)))
-    with subprocess.Popen(
-        [sys.executable, str(SERVER), str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        server = f"http://127.0.0.1:{int(process.stdout.readline())}/f/wait=30"
+    with serve(tmp_path) as address:
+        server = f"{address}/f/wait=30"
         need_http(f"{server}/a.tar")
         inputs = [hr.tar(f"{server}/{name}.tar", fields={"data": "bin"}) for name in "ab"]
         if join == "concat":
@@ -129,7 +135,6 @@ def test_all_inputs_of_a_join_are_read_ahead(tmp_path: pathlib.Path, rng: random
         else:
             pipe = hr.zip(*inputs, prefix=["a_", "b_"])
         records(pipe, threads=1)
-        process.communicate()
     assert int((tmp_path / "busy").read_text()) > 4
 
 
@@ -173,6 +178,31 @@ def test_row_groups_over_http_are_those_of_files(
             for threads in (0, 3):
                 remote = order(pipe(f"{server}/{faults}{{plain,snappy}} 1.parquet"))
                 assert records(remote, seed=3, threads=threads) == local
+
+
+@pytest.mark.parametrize("name", ["chunked", "grown", "structs_new"])
+def test_chunks_over_http_are_those_of_files(folder: pathlib.Path, server: str, rng: random.Random, name: str) -> None:
+    write_tars(folder, rng)
+    need_http(f"{server}/part 000.tar")
+    (folder / f"{name}.h5").write_bytes((CORPUS.parent / "hdf5" / name).read_bytes())
+    for order in (lambda pipe: pipe, lambda pipe: pipe.shuffle()):
+        local = records(order(hr.hdf5(f"{folder}/{name}.h5")), seed=3)
+        for threads, faults in ((0, ""), (3, "f/each=5,cut=400/")):
+            assert records(order(hr.hdf5(f"{server}/{faults}{name}.h5")), seed=3, threads=threads) == local
+
+
+@pytest.mark.parametrize("options", [{"chunks": (1, 100_000), "compression": "gzip"}, {"chunks": (1, 100_000)}, {}])
+def test_chunks_are_fetched_ahead(tmp_path: pathlib.Path, rng: random.Random, options: dict[str, Any]) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        data = np.frombuffer(rng.randbytes(4_000_000), "u1").reshape(40, 100_000)
+        file.create_dataset("x", data=data, **options)
+    local = records(hr.hdf5(tmp_path / "a.h5"))
+    with serve(tmp_path) as address:
+        server = f"{address}/f/wait=30"
+        need_http(f"{server}/a.h5")
+        assert records(hr.hdf5(f"{server}/a.h5"), threads=1) == local
+    assert int((tmp_path / "busy").read_text()) > 4
 
 
 def test_errors_name_the_object_and_what_the_server_said(server: str) -> None:

@@ -131,3 +131,13 @@ hr__chunk_cache_get(struct hr_chunk_cache *cache, const void *owner, uint64_t nu
         *ret_buffer = buffer;
     return code;
 }
+
+bool hr__chunk_cache_has(struct hr_chunk_cache *cache, const void *owner, uint64_t number)
+{
+    bool found;
+
+    pthread_mutex_lock(&cache->lock);
+    found = find(cache, owner, number) != NULL;
+    pthread_mutex_unlock(&cache->lock);
+    return found;
+}

@@ -25,4 +25,8 @@ HR_CHECK enum hr_err
 hr__chunk_cache_get(struct hr_chunk_cache *cache, const void *owner, uint64_t number,
                     hr_chunk_make_fn *make, void *user, struct hr_buffer **ret_buffer);
 
+/* Whether it is there, or a thread makes it. */
+bool hr__chunk_cache_has(struct hr_chunk_cache *cache, const void *owner,
+                         uint64_t number);
+
 #endif

@@ -70,6 +70,19 @@ TEST(a_chunk_is_made_once_while_it_is_kept)
     hr__chunk_cache_destroy(cache);
 }
 
+TEST(it_says_what_it_has)
+{
+    struct hr_chunk_cache *cache;
+    int a, b;
+
+    CHECK_OK(hr__chunk_cache_create(1 << 20, &cache, NULL));
+    CHECK_OK(get(cache, &a, 1, false));
+    CHECK_ERR(HR_ERR_FORMAT, get(cache, &a, 2, true));
+    CHECK(hr__chunk_cache_has(cache, &a, 1));
+    CHECK(!hr__chunk_cache_has(cache, &a, 2) && !hr__chunk_cache_has(cache, &b, 1));
+    hr__chunk_cache_destroy(cache);
+}
+
 TEST(a_chunk_that_failed_is_made_again)
 {
     struct hr_chunk_cache *cache;

@@ -1,13 +1,12 @@
 /*
- * ops/hdf5_files.c - see hdf5_files.h.
+ * ops/hdf5_files.c - HDF5 files: which datasets are fields, and opening. hdf5_items.c
+ * reads their items.
  */
 #include "ops/hdf5_files.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/bisect.h"
 #include "core/error.h"
 #include "core/str.h"
 
@@ -43,33 +42,47 @@ set_item(struct hr_hdf5_item *item, const struct hr_hdf5_dataset *dataset,
     const struct hr_hdf5_type *type = &dataset->type;
     bool chunked = dataset->layout == HR_HDF5_CHUNKED;
 
-    if (!is_number(type) && dataset->ndim > 1)
+    if (!is_number(type) && dataset->ndim + dataset->inner_ndim > 1)
         return hr__fail(error, HR_ERR_UNSUPPORTED,
                         "%s: dataset \"%.80s\": its items are several texts: leave it "
                         "out with fields",
                         uri, dataset->path);
+    if (dataset->ndim + dataset->inner_ndim > HR_MAX_DIMS)
+        return hr__fail(error, HR_ERR_UNSUPPORTED,
+                        "%s: dataset \"%.80s\": it has more than %d dimensions: leave "
+                        "it out with fields",
+                        uri, dataset->path, HR_MAX_DIMS);
     *item = (struct hr_hdf5_item){
         .dataset = dataset,
-        .bytes = type->bytes,
-        .slab = type->bytes,
+        .bytes = dataset->stride,
+        .slab = dataset->stride,
+        .elements = 1,
+        .inner = 1,
         .cells = 1,
         .npy = {.dtype = is_number(type) ? dtype_of(type) : HR_U8,
                 .element_bytes = (uint8_t)(is_number(type) ? type->bytes : 1),
                 .big_endian = type->big_endian && type->bytes > 1,
                 .is_widened = type->class == HR_HDF5_INTEGER && !type->is_signed &&
                               type->bytes >= 4,
-                .ndim = dataset->ndim},
+                .ndim = dataset->ndim + dataset->inner_ndim},
     };
     memcpy(item->npy.dims, dataset->dims, sizeof dataset->dims);
+    for (int i = 0; i < dataset->inner_ndim; i++) {
+        item->npy.dims[dataset->ndim + i] = dataset->inner_dims[i];
+        item->inner *= (size_t)dataset->inner_dims[i];
+    }
+    item->scattered = item->inner * type->bytes != dataset->stride;
     for (int i = 1; i < dataset->ndim; i++) {
         if (__builtin_mul_overflow(item->bytes, (size_t)dataset->dims[i], &item->bytes) ||
             item->bytes > (size_t)INT64_MAX / 2)
             return hr__fail(error, HR_ERR_LIMIT,
                             "%s: dataset \"%.80s\": its items are larger than memory",
                             uri, dataset->path);
+        item->elements *= (size_t)dataset->dims[i];
         item->slab *= chunked ? (size_t)dataset->chunk_dims[i] : 1;
         item->cells *= chunked ? (uint64_t)dataset->grid[i] : 1;
     }
+    item->whole = !chunked || (item->cells == 1 && item->slab == item->bytes);
     return HR_OK;
 }
 
@@ -374,163 +387,4 @@ void hr__hdf5_files_close(struct hr_hdf5_files *files)
     hr__shards_finish(&files->shards);
     hr__free(files->files);
     hr__free(files);
-}
-
-/* ---- items ---- */
-
-struct hr_hdf5_source *
-hr__hdf5_files_of(const struct hr_hdf5_files *files, uint64_t index)
-{
-    return &files->files[HR_BISECT(files->files, files->file_count, first, index)];
-}
-
-static void set_place(struct hr_hdf5_source *file, uint64_t at, uint64_t bytes,
-                      struct hr_shard_place *ret_place)
-{
-    *ret_place = (struct hr_shard_place){.uri = file->uri,
-                                         .identity = file->identity,
-                                         .object = file->open ? &file->object : NULL,
-                                         .offset = at,
-                                         .bytes = bytes};
-}
-
-bool hr__hdf5_item_place(struct hr_hdf5_source *file, size_t field, uint64_t index,
-                         struct hr_shard_place *ret_place)
-{
-    const struct hr_hdf5_item *item = &file->items[field];
-
-    if (item->dataset->layout != HR_HDF5_CONTIGUOUS || item->dataset->at == HR_HDF5_NONE)
-        return false;
-    set_place(file, item->dataset->at + (index - file->first) * item->bytes, item->bytes,
-              ret_place);
-    return true;
-}
-
-/* What makes a chunk. */
-struct make {
-    struct hr_hdf5_files *files;
-    struct hr_hdf5_source *file;
-    const struct hr_hdf5_dataset *dataset;
-    const struct hr_hdf5_chunk *chunk;
-    struct hr_window *window;
-    struct hr_error *error;
-};
-
-static enum hr_err make_chunk(void *user, struct hr_buffer **ret_buffer)
-{
-    const struct make *make = user;
-    struct hr_buffer *buffer = NULL, *scratch = NULL;
-    size_t room = HR_HDF5_ROOM(make->dataset);
-    struct hr_shard_place place;
-    struct hr_error why = {0};
-    const void *data = NULL;
-    enum hr_err code;
-
-    set_place(make->file, make->chunk->at, make->chunk->bytes, &place);
-    HR_TRY(hr__shard_window(make->window, &place, make->error));
-    HR_TRY(hr__window_get(make->window, place.offset, (size_t)place.bytes, &data,
-                          make->error));
-    if (hr_pool_get(make->files->pool, room, &buffer) != HR_OK ||
-        hr_pool_get(make->files->pool, room, &scratch) != HR_OK)
-        code = hr__fail(make->error, HR_ERR_MEMORY, "out of memory for a chunk of %s",
-                        place.uri);
-    else
-        code = hr__hdf5_unpack(make->dataset, make->chunk, data, hr_buffer_data(buffer),
-                               hr_buffer_data(scratch), &why);
-    if (code == HR_ERR_FORMAT)
-        hr__fail(make->error, code, "%s: byte %llu: %s", place.uri,
-                 (unsigned long long)place.offset, why.message);
-    hr_buffer_unref(scratch);
-    if (code == HR_OK)
-        *ret_buffer = buffer;
-    else
-        hr_buffer_unref(buffer);
-    return code;
-}
-
-enum hr_err
-hr__hdf5_slab(struct hr_hdf5_files *files, struct hr_hdf5_source *file, size_t field,
-              uint64_t index, uint64_t cell, struct hr_window *window,
-              struct hr_hdf5_slab *ret_slab, struct hr_error *error)
-{
-    const struct hr_hdf5_item *item = &file->items[field];
-    const struct hr_hdf5_dataset *dataset = item->dataset;
-    uint64_t row = index - file->first, rows = (uint64_t)dataset->chunk_dims[0];
-    uint64_t number = row / rows * item->cells + cell;
-    const struct hr_hdf5_chunk *chunk = &dataset->chunks[number];
-    size_t offset = (size_t)(row % rows) * item->slab;
-    struct hr_buffer *buffer = NULL;
-    struct hr_shard_place place;
-    const void *data = NULL;
-
-    assert(number < dataset->chunk_count);
-    *ret_slab = (struct hr_hdf5_slab){0};
-    if (chunk->at == HR_HDF5_NONE)
-        return HR_OK;
-    if (hr__hdf5_is_plain(dataset, chunk) && chunk->bytes >= dataset->chunk_bytes) {
-        set_place(file, chunk->at + offset, item->slab, &place);
-        HR_TRY(hr__shard_window(window, &place, error));
-        HR_TRY(hr__window_get(window, place.offset, item->slab, &data, error));
-        ret_slab->data = data;
-        return HR_OK;
-    }
-    HR_TRY(hr__chunk_cache_get(files->cache, dataset, number, make_chunk,
-                               &(struct make){files, file, dataset, chunk, window, error},
-                               &buffer));
-    ret_slab->owner = buffer;
-    ret_slab->data = (const char *)hr_buffer_data(buffer) + offset;
-    return HR_OK;
-}
-
-/* Copies the part of a slab that the dataset has, from dimension `dim` on. */
-static void copy_slab(const struct hr_hdf5_dataset *dataset, const int64_t at[], int dim,
-                      const char *from, char *to)
-{
-    size_t from_step = dataset->type.bytes, to_step = from_step;
-    int64_t first = at[dim] * dataset->chunk_dims[dim];
-    int64_t count = dataset->dims[dim] - first;
-
-    if (count > dataset->chunk_dims[dim])
-        count = dataset->chunk_dims[dim];
-    for (int i = dim + 1; i < dataset->ndim; i++) {
-        from_step *= (size_t)dataset->chunk_dims[i];
-        to_step *= (size_t)dataset->dims[i];
-    }
-    to += (size_t)first * to_step;
-    if (dim == dataset->ndim - 1) {
-        memcpy(to, from, (size_t)count * to_step);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++)
-        copy_slab(dataset, at, dim + 1, from + (size_t)i * from_step,
-                  to + (size_t)i * to_step);
-}
-
-void hr__hdf5_place_slab(const struct hr_hdf5_item *item, uint64_t cell, const char *slab,
-                         char *to)
-{
-    const struct hr_hdf5_dataset *dataset = item->dataset;
-    int64_t at[HR_MAX_DIMS] = {0};
-
-    if (dataset->ndim == 1) {
-        memcpy(to, slab, item->bytes);
-        return;
-    }
-    for (int i = dataset->ndim - 1; i > 0; i--) {
-        at[i] = (int64_t)(cell % (uint64_t)dataset->grid[i]);
-        cell /= (uint64_t)dataset->grid[i];
-    }
-    copy_slab(dataset, at, 1, slab, to);
-}
-
-void hr__hdf5_fill(const struct hr_hdf5_dataset *dataset, char *to, size_t bytes)
-{
-    size_t element = dataset->type.bytes;
-
-    if (element > sizeof dataset->fill) {
-        memset(to, 0, bytes);
-        return;
-    }
-    for (size_t i = 0; i + element <= bytes; i += element)
-        memcpy(to + i, dataset->fill, element);
 }

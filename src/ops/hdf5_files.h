@@ -19,6 +19,10 @@ struct hr_hdf5_item { /* of a dataset that is a field */
     const struct hr_hdf5_dataset *dataset;
     struct hr_npy npy; /* of numbers: how elements become a tensor's */
     size_t bytes;      /* of an item in the file */
+    size_t elements;   /* of an item there */
+    size_t inner;      /* numbers of an element */
+    bool scattered;    /* elements have more than these numbers */
+    bool whole;        /* in order in the file, or in one chunk */
     size_t slab;       /* CHUNKED: bytes of what a chunk has of an item */
     uint64_t cells;    /* CHUNKED: chunks that an item is spread over */
 };
@@ -62,19 +66,40 @@ hr__hdf5_files_of(const struct hr_hdf5_files *files, uint64_t index);
 bool hr__hdf5_item_place(struct hr_hdf5_source *file, size_t field, uint64_t index,
                          struct hr_shard_place *ret_place);
 
-/* Where what chunk `cell` has of an item is: `data`, valid until the window's next use,
- * or, if `owner` is set, as long as that. NULL data: the fill value. */
+/* Who reads, and what for. */
+struct hr_hdf5_read {
+    struct hr_hdf5_files *files;
+    struct hr_hdf5_source *file;
+    size_t field;
+    uint64_t index;
+    uint32_t count; /* of items, from that one on */
+    struct hr_window *window;
+    struct hr_reader *reader; /* large reads go through it; NULL: none do */
+    struct hr_error *error;
+};
+
+/* Where what chunk `cell` has of items is: `data`, valid until the window's next use, or,
+ * if `owner` is set, as long as that. NULL data: the fill value. `count` of the items are
+ * in the chunk. */
 struct hr_hdf5_slab {
     const char *data;
     struct hr_buffer *owner;
+    uint32_t count;
 };
-HR_CHECK enum hr_err
-hr__hdf5_slab(struct hr_hdf5_files *files, struct hr_hdf5_source *file, size_t field,
-              uint64_t index, uint64_t cell, struct hr_window *window,
-              struct hr_hdf5_slab *ret_slab, struct hr_error *error);
+HR_CHECK enum hr_err hr__hdf5_slab(const struct hr_hdf5_read *read, uint64_t cell,
+                                   struct hr_hdf5_slab *ret_slab);
+/* The range that hr__hdf5_slab() will read for chunk `cell` of an item, and that is worth
+ * fetching early; false: none. */
+bool hr__hdf5_slab_ahead(struct hr_hdf5_files *files, struct hr_hdf5_source *file,
+                         size_t field, uint64_t index, uint64_t cell,
+                         struct hr_range *ret_range);
 /* Copies it to its place in the item. */
 void hr__hdf5_place_slab(const struct hr_hdf5_item *item, uint64_t cell, const char *slab,
                          char *to);
+/* Copies the numbers of `count` items, as a tensor has them. False if one is larger than
+ * an int64. */
+HR_CHECK bool hr__hdf5_convert(const struct hr_hdf5_item *item, const char *from,
+                               char *to, size_t count);
 /* Fills `bytes` bytes of elements with the fill value. */
 void hr__hdf5_fill(const struct hr_hdf5_dataset *dataset, char *to, size_t bytes);
 

@@ -11,6 +11,8 @@
 
 /* Records from this size on are read through the reader. */
 #define LARGE_BYTES ((uint64_t)32 << 10)
+/* Bytes from here on are read to where they are wanted: a copy costs more than a call. */
+#define FILL_BYTES ((uint64_t)8 << 10)
 
 enum hr_err
 hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn *scan,
@@ -262,6 +264,27 @@ enum hr_err hr__shard_read(struct hr_op_ctx *ctx, struct hr_window *window,
     record->owner = NULL;
     return record->place.bytes >= LARGE_BYTES ? read_large(ctx, record)
                                               : read_small(ctx, window, record);
+}
+
+enum hr_err hr__shard_fill(struct hr_op_ctx *ctx, struct hr_window *window,
+                           const struct hr_shard_place *place, void *to)
+{
+    struct hr_range range; /* 4 kB, not cleared */
+    const void *data;
+    bool waited;
+
+    HR_TRY(hr__shard_window(window, place, ctx->error));
+    if (place->bytes < FILL_BYTES) {
+        HR_TRY(hr__window_get(window, place->offset, (size_t)place->bytes, &data,
+                              ctx->error));
+        memcpy(to, data, (size_t)place->bytes);
+        return HR_OK;
+    }
+    if (hr__shard_ahead(place, &range))
+        return hr__reader_fill(ctx->thread->reader, &range, window->object, to,
+                               ctx->error);
+    return hr__store_read(window->object, place->offset, to, (size_t)place->bytes, NULL,
+                          &waited, ctx->error);
 }
 
 enum hr_err

@@ -93,6 +93,10 @@ hr__shard_source_read(struct hr_op_ctx *ctx, struct hr_shard_record *ret_record)
  */
 HR_CHECK enum hr_err hr__shard_read(struct hr_op_ctx *ctx, struct hr_window *window,
                                     struct hr_shard_record *record);
+/* The bytes of a place to `to`, through a window or, if they are many, straight from the
+ * object: no bytes are valid in the window afterwards. */
+HR_CHECK enum hr_err hr__shard_fill(struct hr_op_ctx *ctx, struct hr_window *window,
+                                    const struct hr_shard_place *place, void *to);
 /* A thread's windows, HR_SHARD_WINDOWS of them: one for each field of a record, so that
  * reads of each go forward, and one more. */
 #define HR_SHARD_WINDOWS (HR_SCHEMA_FIELDS_MAX + 1)

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/str.h"
+#include "ops/item_rows.h"
 
 struct params {
     const char *path;
@@ -22,7 +23,8 @@ static const struct hr_param hdf5_params[] = {
     HR_P_MAP(struct params, fields,
              .help = "field: the path of its dataset, as in {image: train/images, label: "
                      "train/labels}; default: every dataset that can be read, named by "
-                     "its path with _ for /"),
+                     "its path with _ for /; a "
+                     "member of a compound type is train/points.x"),
     HR_P_BYTES(struct params, unpacked_max, .fallback = "256MiB", HR_RANGE(1, 1LL << 32),
                .unit = "bytes", .not_identity = true,
                .help = "datasets whose chunks unpack to more are refused, and items of "
@@ -141,22 +143,34 @@ static bool hdf5_locate(const void *params, const void *made, uint64_t index, ch
     return true;
 }
 
-/* The largest item that lies in the file as it is. */
+/* The range of chunk `cell` of a field of the item, or of the item, to be fetched. */
+static bool
+range_of(struct hr_hdf5_files *files, struct hr_hdf5_source *file, size_t field,
+         uint64_t index, uint64_t cell, struct hr_range *ret_range)
+{
+    struct hr_shard_place place;
+
+    if (file->items[field].dataset->layout == HR_HDF5_CHUNKED)
+        return hr__hdf5_slab_ahead(files, file, field, index, cell, ret_range);
+    return hr__hdf5_item_place(file, field, index, &place) &&
+           hr__shard_ahead(&place, ret_range);
+}
+
 static bool hdf5_ahead(const void *params, const void *made, uint64_t index, int part,
                        struct hr_range *ret_range)
 {
-    const struct hr_hdf5_files *files = made;
-    struct hr_shard_place place, largest = {.bytes = 0};
+    struct hr_hdf5_files *files = (void *)(uintptr_t)made;
     struct hr_hdf5_source *file;
 
     (void)params;
-    if (part > 0 || index >= files->records)
+    if (index >= files->records)
         return false;
     file = hr__hdf5_files_of(files, index);
     for (size_t i = 0; i < files->count; i++)
-        if (hr__hdf5_item_place(file, i, index, &place) && place.bytes > largest.bytes)
-            largest = place;
-    return largest.bytes > 0 && hr__shard_ahead(&largest, ret_range);
+        for (uint64_t cell = 0; cell < file->items[i].cells; cell++)
+            if (range_of(files, file, i, index, cell, ret_range) && part-- == 0)
+                return true;
+    return false;
 }
 
 /* ---- records ---- */
@@ -171,16 +185,13 @@ struct raw {
 };
 
 /* An item from its chunks. */
-static enum hr_err gather(struct hr_op_ctx *ctx, struct hr_hdf5_source *file, size_t at,
-                          struct hr_window *windows, char *to)
+static enum hr_err
+gather(const struct hr_hdf5_read *read, const struct hr_hdf5_item *item, char *to)
 {
-    const struct hr_hdf5_item *item = &file->items[at];
-
     for (uint64_t cell = 0; cell < item->cells; cell++) {
         struct hr_hdf5_slab slab;
 
-        HR_TRY(hr__hdf5_slab((void *)(uintptr_t)ctx->state, file, at, ctx->id->index,
-                             cell, &windows[at], &slab, ctx->error));
+        HR_TRY(hr__hdf5_slab(read, cell, &slab));
         if (slab.data != NULL)
             hr__hdf5_place_slab(item, cell, slab.data, to);
         hr_buffer_unref(slab.owner);
@@ -192,7 +203,16 @@ static enum hr_err read_item(struct hr_op_ctx *ctx, struct hr_hdf5_source *file,
                              size_t at, struct hr_window *windows, struct raw *ret_raw)
 {
     const struct hr_hdf5_item *item = &file->items[at];
+    const struct hr_hdf5_read read = {.files = (void *)(uintptr_t)ctx->state,
+                                      .file = file,
+                                      .field = at,
+                                      .index = ctx->id->index,
+                                      .count = 1,
+                                      .window = &windows[at],
+                                      .reader = ctx->thread->reader,
+                                      .error = ctx->error};
     struct hr_shard_record record = {.data = NULL};
+    bool chunked = item->dataset->layout == HR_HDF5_CHUNKED;
     struct hr_hdf5_slab slab;
     void *memory;
 
@@ -204,10 +224,8 @@ static enum hr_err read_item(struct hr_op_ctx *ctx, struct hr_hdf5_source *file,
         *ret_raw = (struct raw){record.data, record.owner};
         return HR_OK;
     }
-    if (item->dataset->layout == HR_HDF5_CHUNKED && item->cells == 1 &&
-        item->slab == item->bytes) {
-        HR_TRY(hr__hdf5_slab((void *)(uintptr_t)ctx->state, file, at, ctx->id->index, 0,
-                             &windows[at], &slab, ctx->error));
+    if (chunked && item->whole) {
+        HR_TRY(hr__hdf5_slab(&read, 0, &slab));
         *ret_raw = (struct raw){slab.data, slab.owner};
         if (slab.data != NULL)
             return HR_OK;
@@ -215,19 +233,17 @@ static enum hr_err read_item(struct hr_op_ctx *ctx, struct hr_hdf5_source *file,
     HR_TRY(hr__op_alloc(ctx, item->bytes, &memory));
     hr__hdf5_fill(item->dataset, memory, item->bytes);
     ret_raw->data = memory;
-    return item->dataset->layout == HR_HDF5_CHUNKED
-               ? gather(ctx, file, at, windows, memory)
-               : HR_OK;
+    return chunked ? gather(&read, item, memory) : HR_OK;
 }
 
 static enum hr_err set_numbers(struct hr_op_ctx *ctx, const struct hr_hdf5_item *item,
                                const struct raw *raw, struct hr_value *value)
 {
     const struct hr_npy *npy = &item->npy;
-    size_t count = item->bytes / npy->element_bytes;
+    size_t count = item->elements * item->inner;
     void *memory;
 
-    if (raw->owner != NULL && hr__npy_is_plain(npy) &&
+    if (raw->owner != NULL && hr__npy_is_plain(npy) && !item->scattered &&
         (uintptr_t)raw->data % npy->element_bytes == 0) {
         hr__value_set_tensor(value, npy->dtype, npy->ndim - 1, npy->dims + 1,
                              (void *)(uintptr_t)raw->data, hr_buffer_ref(raw->owner));
@@ -235,7 +251,7 @@ static enum hr_err set_numbers(struct hr_op_ctx *ctx, const struct hr_hdf5_item 
         return HR_OK;
     }
     HR_TRY(hr__op_alloc(ctx, count * hr_dtype_size(npy->dtype) + 1, &memory));
-    if (!hr__npy_convert(npy, raw->data, memory, count))
+    if (!hr__hdf5_convert(item, raw->data, memory, 1))
         return hr__fail(ctx->error, HR_ERR_RANGE,
                         "dataset \"%.80s\" has a uint64 that is larger than an int64",
                         item->dataset->path);
@@ -258,11 +274,12 @@ static enum hr_err set_text(struct hr_op_ctx *ctx, const struct hr_hdf5_item *it
                             const struct raw *raw, struct hr_value *value)
 {
     const struct hr_hdf5_type *type = &item->dataset->type;
-    size_t bytes = strnlen(raw->data, item->bytes);
+    const char *data = raw->data + item->dataset->offset;
+    size_t bytes = strnlen(data, type->bytes);
 
-    while (type->space_padded && bytes > 0 && raw->data[bytes - 1] == ' ')
+    while (type->space_padded && bytes > 0 && data[bytes - 1] == ' ')
         bytes--;
-    return set_copy(ctx, raw->data, bytes, value);
+    return set_copy(ctx, data, bytes, value);
 }
 
 /* HR_ERR_FORMAT; messages name file and byte. */
@@ -276,7 +293,7 @@ heap_failed(struct hr_hdf5_source *file, uint64_t at, struct hr_error *error)
 
 /* Bytes from a heap of the file. */
 static enum hr_err
-set_from_heap(struct hr_op_ctx *ctx, struct hr_hdf5_source *file, const struct raw *raw,
+set_from_heap(struct hr_op_ctx *ctx, struct hr_hdf5_source *file, const char *element,
               struct hr_window *windows, struct hr_value *value)
 {
     const struct hr_hdf5_files *files = ctx->state;
@@ -288,7 +305,7 @@ set_from_heap(struct hr_op_ctx *ctx, struct hr_hdf5_source *file, const struct r
     const void *heap;
     uint64_t size, at;
 
-    hr__hdf5_reference(raw->data, &reference);
+    hr__hdf5_reference(element, &reference);
     if (reference.heap == HR_HDF5_NONE)
         return set_copy(ctx, "", 0, value);
     at = file->hdf5.base + reference.heap;
@@ -322,7 +339,7 @@ static enum hr_err set_field(struct hr_op_ctx *ctx, struct hr_hdf5_source *file,
     if (item->dataset->type.class == HR_HDF5_TEXT)
         code = set_text(ctx, item, &raw, value);
     else if (item->dataset->type.class == HR_HDF5_BYTES)
-        code = set_from_heap(ctx, file, &raw, windows, value);
+        code = set_from_heap(ctx, file, raw.data + item->dataset->offset, windows, value);
     else
         code = set_numbers(ctx, item, &raw, value);
     hr_buffer_unref(raw.owner);
@@ -343,6 +360,83 @@ static enum hr_err hdf5_apply(struct hr_op_ctx *ctx)
     for (size_t i = 0; i < files->count; i++)
         HR_TRY(set_field(ctx, file, i, windows));
     return HR_OK;
+}
+
+/* ---- many items at once ---- */
+
+static uint64_t file_end(const void *made, uint64_t index)
+{
+    const struct hr_hdf5_source *file = hr__hdf5_files_of(made, index);
+
+    return file->first + file->count;
+}
+
+/* Where `count` items or fewer are: in the file one after the other, or in a chunk. */
+static enum hr_err read_items(const struct hr_hdf5_read *read, struct hr_op_ctx *ctx,
+                              struct hr_hdf5_slab *ret_slab)
+{
+    const struct hr_hdf5_item *item = &read->file->items[read->field];
+    struct hr_shard_record record;
+
+    if (item->dataset->layout == HR_HDF5_CHUNKED)
+        return hr__hdf5_slab(read, 0, ret_slab);
+    *ret_slab = (struct hr_hdf5_slab){.count = read->count};
+    if (!hr__hdf5_item_place(read->file, read->field, read->index, &record.place))
+        return HR_OK;
+    record.place.bytes *= read->count;
+    HR_TRY(hr__shard_read(ctx, read->window, &record));
+    ret_slab->data = record.data;
+    ret_slab->owner = record.owner;
+    return HR_OK;
+}
+
+/* See hr_item_rows.copy. */
+static uint32_t copy_items(struct hr_op_ctx *ctx, const struct hr_source_rows *rows,
+                           size_t column, uint32_t row, uint32_t count)
+{
+    struct hr_hdf5_files *files = (void *)(uintptr_t)ctx->state;
+    struct hr_hdf5_source *file = hr__hdf5_files_of(files, rows->indices[row]);
+    const struct hr_hdf5_item *item = &file->items[column];
+    size_t bytes = item->elements * item->inner * hr_dtype_size(item->npy.dtype);
+    char *to = rows->columns[column] + row * bytes;
+    struct hr_hdf5_read read = {.files = files,
+                                .file = file,
+                                .field = column,
+                                .index = rows->indices[row],
+                                .reader = ctx->thread->reader,
+                                .error = ctx->error};
+    struct hr_hdf5_slab slab = {0};
+    struct hr_shard_place place;
+    bool good;
+
+    if (!item->whole || item->bytes == 0 ||
+        hr__shard_windows(ctx->thread, &read.window, ctx->error) != HR_OK)
+        return 0;
+    read.window += column;
+    if (hr__npy_is_plain(&item->npy) && !item->scattered &&
+        hr__hdf5_item_place(file, column, read.index, &place)) {
+        count = hr__item_rows_count(item->bytes, HR_ITEM_ROWS_FILL, count);
+        place.bytes *= count;
+        return hr__shard_fill(ctx, read.window, &place, to) == HR_OK ? count : 0;
+    }
+    read.count = hr__item_rows_count(item->bytes, HR_ITEM_ROWS_WINDOW, count);
+    if (read_items(&read, ctx, &slab) != HR_OK || slab.data == NULL)
+        return 0;
+    good = hr__hdf5_convert(item, slab.data, to, slab.count);
+    hr_buffer_unref(slab.owner);
+    return good ? slab.count : 0;
+}
+
+static uint32_t hdf5_apply_rows(struct hr_op_ctx *ctx, const struct hr_source_rows *rows)
+{
+    const struct hr_hdf5_files *files = ctx->state;
+
+    return hr__item_rows(&(struct hr_item_rows){.ctx = ctx,
+                                                .rows = rows,
+                                                .columns = files->count,
+                                                .records = files->records,
+                                                .end = file_end,
+                                                .copy = copy_items});
 }
 
 /* ---- keys ---- */
@@ -381,7 +475,14 @@ look_up(struct hr_hdf5_files *files, size_t at, uint64_t index, struct hr_window
 
     *ret_slab = (struct hr_hdf5_slab){0};
     if (file->items[at].dataset->layout == HR_HDF5_CHUNKED)
-        return hr__hdf5_slab(files, file, at, index, 0, window, ret_slab, error);
+        return hr__hdf5_slab(&(struct hr_hdf5_read){.files = files,
+                                                    .file = file,
+                                                    .field = at,
+                                                    .index = index,
+                                                    .count = 1,
+                                                    .window = window,
+                                                    .error = error},
+                             0, ret_slab);
     if (!hr__hdf5_item_place(file, at, index, &place))
         return HR_OK;
     HR_TRY(hr__shard_window(window, &place, error));
@@ -397,24 +498,28 @@ static enum hr_err hdf5_key(const void *params, const void *made, size_t i,
     size_t at = key_field(files, i);
     const struct hr_hdf5_item *item = &hr__hdf5_files_of(files, index)->items[at];
     struct hr_window *window = hr__calloc(1, sizeof *window);
-    char fill[sizeof item->dataset->fill];
+    char *fill = hr__malloc(item->bytes);
     struct hr_hdf5_slab slab = {0};
     int64_t number = 0;
     enum hr_err code;
 
     (void)params;
-    if (window == NULL)
+    if (window == NULL || fill == NULL) {
+        hr__free(window);
+        hr__free(fill);
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    }
     code = look_up(files, at, index, window, &slab, error);
     hr__hdf5_fill(item->dataset, fill, item->bytes);
     if (code == HR_OK &&
-        hr__npy_convert(&item->npy, slab.data != NULL ? slab.data : fill, &number, 1))
+        hr__hdf5_convert(item, slab.data != NULL ? slab.data : fill, (char *)&number, 1))
         hr__str_addf(out, "%lld", (long long)hr__integer_at(item->npy.dtype, &number));
     else if (code == HR_OK) /* a bad record */
         hr__str_addf(out, "%llu", (unsigned long long)index);
     hr_buffer_unref(slab.owner);
     hr__window_finish(window);
     hr__free(window);
+    hr__free(fill);
     return hr__shard_source_key(code, index, out);
 }
 
@@ -427,12 +532,13 @@ const struct hr_op hr_op_source_hdf5 = {
         "datasets that are chosen must have equally many items. Bool, integers and "
         "floats of up to 64 bits, little-endian and big-endian (uint32 and uint64 become "
         "int64, and an item with a larger number is a bad record); texts of fixed size, "
-        "and texts and bytes of any length. Several files must have items of one type "
-        "and shape. No library is needed: files that HDF5's library writes by default "
-        "are read, with data compact, contiguous or in chunks, and chunks filtered by "
-        "shuffle, gzip, LZF and Fletcher's checksum. What is not read (compound types, "
-        "other filters, virtual datasets, groups of more than 8 members of files written "
-        "with libver=\"latest\") is refused by name, with what to do.\n\n"
+        "and texts and bytes of any length. An array type adds its dimensions. Each "
+        "member of a compound type is a dataset of its own, `points.x`. Several files "
+        "must have items of one type and shape. No library is needed: files are read "
+        "that any version of HDF5's library writes, with data compact, contiguous or in "
+        "chunks, and chunks filtered by shuffle, gzip, LZF and Fletcher's checksum. What "
+        "is not read (other filters, virtual datasets, arrays of compound types, "
+        "references) is refused by name, with what to do.\n\n"
         "Contiguous items and those of plain chunks are read where they lie, in any "
         "order, so shuffle, split, shard and resume work as for files. A filtered chunk "
         "is unpacked as a whole, once for all threads while it is in the cache: in order "
@@ -440,7 +546,7 @@ const struct hr_op hr_op_source_hdf5 = {
         "chunk costs the records in it. HDF5 has no checksums by default: damage to "
         "plain items cannot be seen. The identity of the source is the names and shapes, "
         "the places of the chunks, and the first, middle and last 64 KiB of the files.",
-    .version = 1,
+    .version = 2,
     .kind = HR_OP_SOURCE,
     .traits = HR_TRAIT_PURE,
     HR_PARAMS(hdf5_params, struct params),
@@ -452,6 +558,7 @@ const struct hr_op hr_op_source_hdf5 = {
     .apply = hdf5_apply,
     .source = {.prepare = hdf5_prepare,
                .note = hdf5_note,
+               .apply_rows = hdf5_apply_rows,
                .count = hdf5_count,
                .locate = hdf5_locate,
                .ahead = hdf5_ahead,

@@ -15,6 +15,7 @@
 #include "core/alloc.h"
 #include "core/bisect.h"
 #include "core/str.h"
+#include "ops/item_rows.h"
 #include "store/shards.h"
 #include "store/zip.h"
 
@@ -705,90 +706,63 @@ static enum hr_err npy_apply(struct hr_op_ctx *ctx)
 
 /* ---- many items at once ---- */
 
-/* Bytes of items that are read at once: as few as come through a window. */
-#define ROWS_BYTES (((size_t)32 << 10) - 1)
-
-/* Copies `count` items from that of the context's record on. */
-static bool
-copy_items(struct hr_op_ctx *ctx, struct file *file, size_t at, uint32_t count, char *to)
+static uint64_t file_end(const void *made, uint64_t index)
 {
-    const struct array *array = &file->arrays[at];
-    struct hr_shard_record record;
-    bool good;
+    const struct file *file = file_of(made, index);
 
-    if (read_items(ctx, file, at, count, &record) != HR_OK)
-        return false;
-    good = hr__npy_convert(&array->npy, record.data, to,
-                           array->item / array->npy.element_bytes * count);
-    hr_buffer_unref(record.owner);
-    return good;
+    return file->first + (uint64_t)file->arrays[0].npy.dims[0];
 }
 
-/* Items of one file that follow the one at `from`, that one included. */
-static uint32_t
-count_items(const struct hr_source_rows *rows, const struct file *file, uint32_t from)
+/* Items that need no conversion. */
+static uint32_t fill_items(struct hr_op_ctx *ctx, struct file *file, size_t column,
+                           uint32_t count, char *to)
 {
-    uint64_t first = rows->indices[from], end = file->first;
-    uint32_t count = 1;
+    struct hr_shard_place place;
+    struct hr_window *windows;
 
-    end += (uint64_t)file->arrays[0].npy.dims[0];
-    while (from + count < rows->count && first + count < end &&
-           rows->indices[from + count] == first + count)
-        count++;
+    place_of(file, column, ctx->id->index, &place);
+    place.bytes *= count;
+    if (hr__shard_windows(ctx->thread, &windows, ctx->error) != HR_OK ||
+        hr__shard_fill(ctx, &windows[column], &place, to) != HR_OK)
+        return 0;
     return count;
 }
 
-/* Copies items of an array to rows [from, to) of a column. Returns where the first bad
- * one is, or `to`. */
-static uint32_t copy_column(struct hr_op_ctx *ctx, struct file *file, size_t at,
-                            const struct hr_source_rows *rows, uint32_t from, uint32_t to)
+/* See hr_item_rows.copy. */
+static uint32_t copy_items(struct hr_op_ctx *ctx, const struct hr_source_rows *rows,
+                           size_t column, uint32_t row, uint32_t count)
 {
-    const struct array *array = &file->arrays[at];
-    size_t bytes =
-        array->item / array->npy.element_bytes * hr_dtype_size(array->npy.dtype);
-    size_t most = array->item > 0 ? ROWS_BYTES / array->item : UINT32_MAX;
-    struct hr_record_id id = {0};
+    struct hr_record_id id = {.index = rows->indices[row]};
+    struct file *file = file_of(ctx->state, id.index);
+    const struct array *array = &file->arrays[column];
+    size_t elements = array->item / array->npy.element_bytes;
+    char *to = rows->columns[column] + row * elements * hr_dtype_size(array->npy.dtype);
+    struct hr_shard_record record;
     struct hr_op_ctx own = *ctx;
+    bool good;
 
     own.id = &id;
-    while (from < to) {
-        uint32_t count = to - from;
-
-        if (count > most)
-            count = most > 0 ? (uint32_t)most : 1;
-        id.index = rows->indices[from];
-        if (!copy_items(&own, file, at, count, rows->columns[at] + from * bytes)) {
-            if (count == 1)
-                break;
-            most = 1; /* finds the bad one */
-            continue;
-        }
-        from += count;
-    }
-    return from;
+    if (hr__npy_is_plain(&array->npy) && array->memory == NULL && array->item > 0)
+        return fill_items(&own, file, column,
+                          hr__item_rows_count(array->item, HR_ITEM_ROWS_FILL, count), to);
+    count = hr__item_rows_count(array->item, HR_ITEM_ROWS_WINDOW, count);
+    if (read_items(&own, file, column, count, &record) != HR_OK)
+        return 0;
+    good = hr__npy_convert(&array->npy, record.data, to, elements * count);
+    hr_buffer_unref(record.owner);
+    return good ? count : 0;
 }
 
-/* Larger items have no column in stages that are not direct: there they come one by one.
- */
 static uint32_t npy_apply_rows(struct hr_op_ctx *ctx, const struct hr_source_rows *rows)
 {
     const struct state *state = ctx->state;
-    uint32_t done = 0;
 
-    for (size_t i = 0; i < state->count; i++)
-        if (rows->columns[i] == NULL)
-            return 0;
-    while (done < rows->count && rows->indices[done] < state->records) {
-        struct file *file = file_of(state, rows->indices[done]);
-        uint32_t end = done + count_items(rows, file, done), whole = end;
-
-        for (size_t i = 0; i < state->count; i++)
-            end = copy_column(ctx, file, i, rows, done, end);
-        done = end;
-        if (end < whole)
-            break;
-    }
-    return done;
+    return hr__item_rows(&(struct hr_item_rows){.ctx = ctx,
+                                                .rows = rows,
+                                                .columns = state->count,
+                                                .records = state->records,
+                                                .end = file_end,
+                                                .copy = copy_items});
 }
 
 /* ---- keys ---- */

@@ -1,5 +1,5 @@
 /*
- * store/hdf5.c - superblocks, object headers and groups of HDF5 files.
+ * store/hdf5.c - superblocks, object headers and the walk over groups of HDF5 files.
  *
  * An object header is a list of messages in one or more blocks; its messages say whether
  * the object is a dataset or a group, and what is in it. The walk over groups follows
@@ -19,9 +19,7 @@
 #define SUPERBLOCKS_UP_TO ((uint64_t)1 << 24) /* bytes of a user block before it */
 #define HEADER_MAX ((size_t)1 << 20)          /* bytes of a block of messages */
 #define BLOCKS_MAX 256
-#define DEPTH_MAX 16 /* of groups, and of trees */
-#define OBJECTS_MAX 65536
-#define NAME_MAX_BYTES 1024
+#define DEPTH_MAX 16     /* of groups */
 #define MESSAGE_SHARED 2 /* flag */
 
 /* ---- bytes ---- */
@@ -73,6 +71,18 @@ enum hr_err hr__hdf5_get(const struct hr_hdf5_file *file, uint64_t at, size_t by
     HR_TRY(hr__window_get(file->window, file->base + at, bytes, &data, file->error));
     *ret_data = data;
     return HR_OK;
+}
+
+enum hr_err hr__hdf5_check_sum(const struct hr_hdf5_file *file, uint64_t at, size_t bytes)
+{
+    const uint8_t *data;
+    struct hr_hdf5_in in;
+
+    HR_TRY(hr__hdf5_get(file, at, bytes + 4, &data));
+    in = (struct hr_hdf5_in){data + bytes, 4, false};
+    if (hr__hdf5_take(&in, 4) == hr__hdf5_checksum(data, bytes))
+        return HR_OK;
+    return hr__hdf5_damaged(file, at, "a checksum is wrong");
 }
 
 static inline uint32_t rotate(uint32_t x, int bits)
@@ -199,9 +209,9 @@ static enum hr_err read_superblock(struct hr_hdf5_file *file, uint64_t *ret_root
 
 /* ---- object headers ---- */
 
-struct link {
-    char *name;
-    uint64_t at;
+/* A block of messages. */
+struct block {
+    uint64_t at, bytes;
 };
 
 struct walk {
@@ -214,11 +224,8 @@ struct walk {
 struct header {
     struct walk *walk;
     struct hr_hdf5_object *object;
-    struct link *links;
-    size_t link_count, link_room;
-    struct {
-        uint64_t at, bytes;
-    } blocks[BLOCKS_MAX];
+    struct hr_hdf5_links links;
+    struct block blocks[BLOCKS_MAX];
     int count;
     bool is_new, has_order; /* version 2; its messages have an order */
 };
@@ -227,46 +234,6 @@ static enum hr_err no_memory(const struct hr_hdf5_file *file)
 {
     return hr__fail(file->error, HR_ERR_MEMORY, "out of memory for %s",
                     file->window->object->uri);
-}
-
-static enum hr_err
-add_link(struct header *header, const uint8_t *name, size_t bytes, uint64_t at)
-{
-    struct link link = {.at = at};
-
-    if (bytes == 0 || bytes > NAME_MAX_BYTES)
-        return hr__hdf5_damaged(&header->walk->file, at, "the name of a link");
-    link.name = hr__strndup((const char *)name, bytes);
-    if (link.name == NULL || !hr__array_room(&header->links, header->link_count,
-                                             &header->link_room, 1, sizeof link)) {
-        hr__free(link.name);
-        return no_memory(&header->walk->file);
-    }
-    header->links[header->link_count++] = link;
-    return HR_OK;
-}
-
-/* A link in a message; soft and external ones are not followed. */
-static enum hr_err read_link(struct header *header, struct hr_hdf5_in in, uint64_t at)
-{
-    unsigned version = (unsigned)hr__hdf5_take(&in, 1);
-    unsigned flags = (unsigned)hr__hdf5_take(&in, 1);
-    unsigned type = (flags & 8) != 0 ? (unsigned)hr__hdf5_take(&in, 1) : 0;
-    const uint8_t *name;
-    uint64_t bytes, target;
-
-    (void)hr__hdf5_skip(&in, (flags & 4) != 0 ? 8 : 0);
-    (void)hr__hdf5_skip(&in, (flags & 16) != 0 ? 1 : 0);
-    bytes = hr__hdf5_take(&in, (size_t)1 << (flags & 3));
-    name = bytes <= in.left ? hr__hdf5_skip(&in, (size_t)bytes) : NULL;
-    if (version != 1 || name == NULL)
-        return hr__hdf5_damaged(&header->walk->file, at, "a link");
-    if (type != 0)
-        return HR_OK;
-    target = hr__hdf5_take(&in, 8);
-    if (in.bad)
-        return hr__hdf5_damaged(&header->walk->file, at, "a link");
-    return add_link(header, name, (size_t)bytes, target);
 }
 
 static enum hr_err add_block(struct header *header, uint64_t at, uint64_t bytes)
@@ -291,7 +258,7 @@ read_message(struct header *header, unsigned type, struct hr_hdf5_in in, uint64_
                       : add_block(header, to, bytes);
     }
     if (type == HR_HDF5_MESSAGE_LINK)
-        return read_link(header, in, at);
+        return hr__hdf5_link(&header->walk->file, &header->links, in, at);
     if (type == HR_HDF5_MESSAGE_TABLE) {
         object->tree = hr__hdf5_take(&in, 8);
         object->heap = hr__hdf5_take(&in, 8);
@@ -299,9 +266,12 @@ read_message(struct header *header, unsigned type, struct hr_hdf5_in in, uint64_
         (void)hr__hdf5_skip(&in, 1);
         (void)hr__hdf5_skip(&in, (hr__hdf5_take(&in, 1) & 1) != 0 ? 8 : 0);
         object->dense = hr__hdf5_take(&in, 8);
+        object->names = hr__hdf5_take(&in, 8);
     } else if (!hr__hdf5_message(object, type, in, at)) {
         in.bad = true;
     }
+    if (object->no_memory)
+        return no_memory(&header->walk->file);
     return in.bad ? hr__hdf5_damaged(&header->walk->file, at, "a message of an object")
                   : HR_OK;
 }
@@ -433,122 +403,59 @@ static enum hr_err read_header(struct header *header, uint64_t at)
     return HR_OK;
 }
 
-/* ---- symbol tables ---- */
-
-struct table {
-    struct header *header;
-    uint64_t names, names_bytes; /* the heap's data */
-};
-
-static enum hr_err open_names(struct table *table, uint64_t at)
-{
-    struct hr_hdf5_file *file = &table->header->walk->file;
-    const uint8_t *data;
-    struct hr_hdf5_in in;
-
-    HR_TRY(hr__hdf5_get(file, at, 32, &data));
-    if (memcmp(data, "HEAP", 4) != 0)
-        return hr__hdf5_damaged(file, at, "the names of a group");
-    in = (struct hr_hdf5_in){data + 8, 24, false};
-    table->names_bytes = hr__hdf5_take(&in, 8);
-    (void)hr__hdf5_skip(&in, 8);
-    table->names = hr__hdf5_take(&in, 8);
-    return HR_OK;
-}
-
-static enum hr_err add_symbol(struct table *table, uint64_t name, uint64_t target)
-{
-    struct hr_hdf5_file *file = &table->header->walk->file;
-    uint64_t left = name <= table->names_bytes ? table->names_bytes - name : 0;
-    size_t bytes = left < NAME_MAX_BYTES + 1 ? (size_t)left : NAME_MAX_BYTES + 1, length;
-    const uint8_t *text;
-
-    HR_TRY(hr__hdf5_get(file, table->names + name, bytes, &text));
-    length = strnlen((const char *)text, bytes);
-    if (length == bytes)
-        return hr__hdf5_damaged(file, table->names, "the name of a link");
-    return add_link(table->header, text, length, target);
-}
-
-static enum hr_err read_symbols(struct table *table, uint64_t at)
-{
-    enum { HEAD = 8, ENTRY = 40, LINK_SOFT = 2 };
-
-    struct hr_hdf5_file *file = &table->header->walk->file;
-    const uint8_t *data;
-    unsigned count;
-
-    HR_TRY(hr__hdf5_get(file, at, HEAD, &data));
-    count = data[6] | (unsigned)data[7] << 8;
-    if (memcmp(data, "SNOD", 4) != 0)
-        return hr__hdf5_damaged(file, at, "a node of a group");
-    for (unsigned i = 0; i < count; i++) {
-        struct hr_hdf5_in in;
-        uint64_t name, target;
-
-        HR_TRY(hr__hdf5_get(file, at + HEAD + (uint64_t)i * ENTRY, ENTRY, &data));
-        in = (struct hr_hdf5_in){data, ENTRY, false};
-        name = hr__hdf5_take(&in, 8);
-        target = hr__hdf5_take(&in, 8);
-        if (hr__hdf5_take(&in, 4) != LINK_SOFT)
-            HR_TRY(add_symbol(table, name, target));
-    }
-    return HR_OK;
-}
-
-static enum hr_err read_table(struct table *table, uint64_t at, int depth)
-{
-    enum { HEAD = 24, PAIR = 16 };
-
-    struct header *header = table->header;
-    struct hr_hdf5_file *file = &header->walk->file;
-    const uint8_t *data;
-    unsigned count, level;
-
-    HR_TRY(hr__hdf5_get(file, at, HEAD, &data));
-    level = data[5];
-    count = data[6] | (unsigned)data[7] << 8;
-    if (memcmp(data, "TREE", 4) != 0 || data[4] != 0 || depth == DEPTH_MAX ||
-        header->link_count > OBJECTS_MAX)
-        return hr__hdf5_damaged(file, at, "the tree of a group");
-    for (unsigned i = 0; i < count; i++) {
-        struct hr_hdf5_in in;
-        uint64_t child;
-
-        HR_TRY(hr__hdf5_get(file, at + HEAD + 8 + (uint64_t)i * PAIR, 8, &data));
-        in = (struct hr_hdf5_in){data, 8, false};
-        child = hr__hdf5_take(&in, 8);
-        HR_TRY(level == 0 ? read_symbols(table, child)
-                          : read_table(table, child, depth + 1));
-    }
-    return HR_OK;
-}
-
 /* ---- objects ---- */
+
+/* Adds a part of the object's elements as a dataset; `first`: it has the chunks. */
+static enum hr_err add_part(struct walk *walk, const struct hr_hdf5_object *object,
+                            const struct hr_hdf5_part *part, const char *path, bool first)
+{
+    const char *why = object->unsupported != NULL ? object->unsupported : part->why;
+    struct hr_hdf5_dataset made = object->dataset;
+    struct hr_hdf5 *found = walk->found;
+    size_t room = strlen(path) + 2 + (part->name != NULL ? strlen(part->name) : 0);
+
+    if (found->count == HR_HDF5_DATASETS_MAX)
+        return hr__fail(walk->file.error, HR_ERR_LIMIT, "%s: more than %d datasets",
+                        walk->file.window->object->uri, HR_HDF5_DATASETS_MAX);
+    if (!hr__array_room(&found->datasets, found->count, &found->room, 1, sizeof made))
+        return no_memory(&walk->file);
+    made.type = part->type;
+    made.offset = part->offset;
+    made.inner_ndim = part->ndim;
+    memcpy(made.inner_dims, part->dims, sizeof made.inner_dims);
+    made.borrows_chunks = !first;
+    made.path = hr__malloc(room);
+    made.why = why != NULL ? hr__strdup(why) : NULL;
+    if (made.path == NULL || (why != NULL && made.why == NULL)) {
+        hr__free(made.path);
+        hr__free(made.why);
+        return no_memory(&walk->file);
+    }
+    snprintf(made.path, room, "%s%s%s", path, part->name != NULL ? "." : "",
+             part->name != NULL ? part->name : "");
+    found->datasets[found->count++] = made;
+    return HR_OK;
+}
 
 static enum hr_err
 add_dataset(struct walk *walk, struct hr_hdf5_object *object, const char *path)
 {
     struct hr_hdf5_dataset *dataset = &object->dataset;
-    struct hr_hdf5 *found = walk->found;
 
-    if (found->count == HR_HDF5_DATASETS_MAX)
-        return hr__fail(walk->file.error, HR_ERR_LIMIT, "%s: more than %d datasets",
-                        walk->file.window->object->uri, HR_HDF5_DATASETS_MAX);
     if (object->unsupported == NULL)
         HR_TRY(hr__hdf5_layout(&walk->file, object));
-    dataset->path = hr__strdup(path);
     if (object->unsupported != NULL) {
         hr__free(dataset->chunks);
         dataset->chunks = NULL;
-        dataset->why = hr__strdup(object->unsupported);
+        dataset->chunk_count = 0;
     }
-    if (dataset->path == NULL || (object->unsupported != NULL && dataset->why == NULL) ||
-        !hr__array_room(&found->datasets, found->count, &found->room, 1,
-                        sizeof *found->datasets))
-        return no_memory(&walk->file);
-    found->datasets[found->count++] = *dataset;
-    *dataset = (struct hr_hdf5_dataset){0};
+    if (object->part_count == 0) /* its type is elsewhere */
+        return add_part(walk, object, &(struct hr_hdf5_part){0}, path, true);
+    for (size_t i = 0; i < object->part_count; i++) {
+        HR_TRY(add_part(walk, object, &object->parts[i], path, i == 0));
+        if (i == 0)
+            object->has_given = true;
+    }
     return HR_OK;
 }
 
@@ -557,14 +464,14 @@ static enum hr_err visit(struct walk *walk, uint64_t at, const char *path, int d
 static enum hr_err
 visit_links(struct walk *walk, const struct header *header, const char *path, int depth)
 {
-    size_t room = strlen(path) + NAME_MAX_BYTES + 2;
+    size_t room = strlen(path) + HR_HDF5_NAME_MAX + 2;
     char *below = hr__malloc(room);
     enum hr_err code = below != NULL ? HR_OK : no_memory(&walk->file);
 
-    for (size_t i = 0; i < header->link_count && code == HR_OK; i++) {
+    for (size_t i = 0; i < header->links.count && code == HR_OK; i++) {
         snprintf(below, room, "%s%s%s", path, path[0] != '\0' ? "/" : "",
-                 header->links[i].name);
-        code = visit(walk, header->links[i].at, below, depth + 1);
+                 header->links.items[i].name);
+        code = visit(walk, header->links.items[i].at, below, depth + 1);
     }
     hr__free(below);
     return code;
@@ -574,20 +481,14 @@ static enum hr_err
 visit_object(struct walk *walk, struct header *header, const char *path, int depth)
 {
     struct hr_hdf5_object *object = header->object;
-    struct table table = {.header = header};
+    const struct hr_hdf5_file *file = &walk->file;
 
     if (object->has_type && object->has_space && object->has_layout)
         return add_dataset(walk, object, path);
     if (object->dense != HR_HDF5_NONE)
-        return hr__fail(walk->file.error, HR_ERR_UNSUPPORTED,
-                        "%s: group \"/%.80s\" keeps its links in a heap, as new files do "
-                        "with more than 8 of them: write it with libver=\"earliest\", or "
-                        "copy it with h5repack --high=1",
-                        walk->file.window->object->uri, path);
-    if (object->tree != HR_HDF5_NONE) {
-        HR_TRY(open_names(&table, object->heap));
-        HR_TRY(read_table(&table, object->tree, 0));
-    }
+        HR_TRY(hr__hdf5_dense(file, object->dense, object->names, &header->links));
+    if (object->tree != HR_HDF5_NONE)
+        HR_TRY(hr__hdf5_symbols(file, object->tree, object->heap, &header->links));
     return visit_links(walk, header, path, depth);
 }
 
@@ -596,7 +497,7 @@ static enum hr_err visit(struct walk *walk, uint64_t at, const char *path, int d
     struct header *header;
     enum hr_err code = HR_ERR_MEMORY;
 
-    if (depth > DEPTH_MAX || ++walk->objects > OBJECTS_MAX)
+    if (depth > DEPTH_MAX || ++walk->objects > HR_HDF5_OBJECTS_MAX)
         return hr__fail(walk->file.error, HR_ERR_LIMIT,
                         "%s: its groups are nested too deep or lead in circles: "
                         "\"/%.80s\"",
@@ -615,14 +516,12 @@ static enum hr_err visit(struct walk *walk, uint64_t at, const char *path, int d
     }
     if (code == HR_OK)
         code = visit_object(walk, header, path, depth);
-    for (size_t i = 0; i < header->link_count; i++)
-        hr__free(header->links[i].name);
+    hr__hdf5_links_finish(&header->links);
     if (header->object != NULL) {
-        hr__free(header->object->dataset.chunks);
-        hr__free(header->object->dataset.path);
-        hr__free(header->object->dataset.why);
+        if (!header->object->has_given)
+            hr__free(header->object->dataset.chunks);
+        hr__hdf5_parts_finish(header->object);
     }
-    hr__free(header->links);
     hr__free(header->object);
     hr__free(header);
     return code;
@@ -656,7 +555,8 @@ void hr__hdf5_finish(struct hr_hdf5 *hdf5)
     for (size_t i = 0; i < hdf5->count; i++) {
         hr__free(hdf5->datasets[i].path);
         hr__free(hdf5->datasets[i].why);
-        hr__free(hdf5->datasets[i].chunks);
+        if (!hdf5->datasets[i].borrows_chunks)
+            hr__free(hdf5->datasets[i].chunks);
     }
     hr__free(hdf5->datasets);
     *hdf5 = (struct hr_hdf5){0};

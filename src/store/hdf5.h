@@ -1,12 +1,13 @@
 /*
  * store/hdf5.h - the datasets of HDF5 files, and where their elements are.
  *
- * What HDF5's library writes by default, from version 1.0 to 2.0: superblocks 0 to 3, old
- * and new object headers, groups as symbol tables or as links in headers; data compact,
- * contiguous or in chunks, found by a B-tree or by one of the simpler indexes of 1.10;
- * chunks filtered by shuffle, deflate, Fletcher's checksum or LZF. Numbers, and fixed or
- * variable texts and bytes. The format is that of "HDF5 File Format Specification 3.0".
- * Nothing is trusted: every address, count and size is compared with the file.
+ * What HDF5's library writes, from version 1.0 to 2.0: superblocks 0 to 3, old and new
+ * object headers, groups as symbol tables, or as links in headers or heaps; data compact,
+ * contiguous or in chunks, found by any of the library's indexes; chunks filtered by
+ * shuffle, deflate, Fletcher's checksum or LZF. Numbers, arrays of them, fixed or
+ * variable texts and bytes, and members of compound types. The format is that of "HDF5
+ * File Format Specification 3.0". Nothing is trusted: every address, count and size is
+ * compared with the file.
  */
 #ifndef HR_STORE_HDF5_H
 #define HR_STORE_HDF5_H
@@ -16,6 +17,7 @@
 #define HR_HDF5_FILTERS_MAX 8
 #define HR_HDF5_CHUNKS_MAX ((uint64_t)1 << 24) /* of a dataset */
 #define HR_HDF5_DATASETS_MAX 4096
+#define HR_HDF5_FILL_MAX 64
 #define HR_HDF5_NONE UINT64_MAX /* an address: nothing is there */
 
 enum hr_hdf5_class {
@@ -47,18 +49,26 @@ struct hr_hdf5_chunk {
     uint32_t mask;  /* bit i: filter i was not used */
 };
 
+/* A dataset, or the dataset of a member of a compound type: its path is that of the
+ * dataset, a dot, and the member's name. */
 struct hr_hdf5_dataset {
     char *path; /* from the root group, without a slash before it */
     char *why;  /* it cannot be read, and this is why; or NULL */
-    struct hr_hdf5_type type;
     int ndim;
     int64_t dims[HR_MAX_DIMS];
+    uint32_t stride; /* bytes of an element */
+    /* Of an element: `offset` bytes after its begin, an array of this shape. */
+    struct hr_hdf5_type type;
+    uint32_t offset;
+    int inner_ndim;
+    int64_t inner_dims[HR_MAX_DIMS];
     enum hr_hdf5_layout layout;
     uint64_t at, bytes; /* CONTIGUOUS: of all elements; `at` may be HR_HDF5_NONE */
     /* CHUNKED: elements of a chunk, chunks along each dimension, and all of them, the
      * last dimension first */
     int64_t chunk_dims[HR_MAX_DIMS], grid[HR_MAX_DIMS];
     struct hr_hdf5_chunk *chunks;
+    bool borrows_chunks; /* of the dataset before it */
     uint64_t chunk_count;
     size_t chunk_bytes; /* unpacked */
     struct {
@@ -66,7 +76,7 @@ struct hr_hdf5_dataset {
         uint32_t element; /* SHUFFLE */
     } filters[HR_HDF5_FILTERS_MAX];
     int filter_count;
-    unsigned char fill[16];
+    unsigned char fill[HR_HDF5_FILL_MAX]; /* of an element, the rest is 0 */
 };
 
 struct hr_hdf5 {

@@ -1,8 +1,8 @@
 /*
- * store/hdf5_message.c - messages of a dataset: its shape, type, layout, filters and fill
- * value.
+ * store/hdf5_message.c - messages of a dataset: its shape, layout, filters and fill
+ * value; hdf5_type.c reads its type.
  *
- * What is well-formed but not read, such as compound types, is no error here: the object
+ * What is well-formed but not read, such as virtual datasets, is no error: the object
  * gets the reason, and matters only to those who want that dataset.
  */
 #include "store/hdf5_internal.h"
@@ -15,9 +15,10 @@ static bool read_space(struct hr_hdf5_object *object, struct hr_hdf5_in in)
 {
     struct hr_hdf5_dataset *dataset = &object->dataset;
     unsigned version = (unsigned)hr__hdf5_take(&in, 1);
-    unsigned rank = (unsigned)hr__hdf5_take(&in, 1);
+    unsigned rank = (unsigned)hr__hdf5_take(&in, 1), flags;
 
-    (void)hr__hdf5_skip(&in, version == 1 ? 6 : 2);
+    flags = (unsigned)hr__hdf5_take(&in, 1);
+    (void)hr__hdf5_skip(&in, version == 1 ? 5 : 1);
     object->has_space = true;
     if (in.bad || (version != 1 && version != 2))
         return false;
@@ -34,150 +35,10 @@ static bool read_space(struct hr_hdf5_object *object, struct hr_hdf5_in in)
         if (size > INT64_MAX / 2)
             return false;
         dataset->dims[i] = (int64_t)size;
+        object->max_dims[i] = size;
     }
-    return !in.bad;
-}
-
-/* ---- type ---- */
-
-enum {
-    CLASS_INTEGER = 0,
-    CLASS_FLOAT = 1,
-    CLASS_TEXT = 3,
-    CLASS_ENUM = 8,
-    CLASS_ANY_LENGTH = 9,
-};
-
-struct type_head {
-    unsigned class, version, flags;
-    uint32_t bytes;
-};
-
-static struct type_head take_type(struct hr_hdf5_in *in)
-{
-    unsigned first = (unsigned)hr__hdf5_take(in, 1);
-    unsigned flags = (unsigned)hr__hdf5_take(in, 3);
-
-    return (struct type_head){first & 15, first >> 4, flags,
-                              (uint32_t)hr__hdf5_take(in, 4)};
-}
-
-/* NULL, or why numbers of this kind are not read. */
-static const char *read_integer(struct hr_hdf5_type *type, const struct type_head *head,
-                                struct hr_hdf5_in *in)
-{
-    unsigned offset = (unsigned)hr__hdf5_take(in, 2);
-    unsigned bits = (unsigned)hr__hdf5_take(in, 2);
-
-    type->class = HR_HDF5_INTEGER;
-    type->big_endian = (head->flags & 1) != 0;
-    type->is_signed = (head->flags & 8) != 0;
-    if (offset == 0 && bits == 8 * head->bytes &&
-        (head->bytes == 1 || head->bytes == 2 || head->bytes == 4 || head->bytes == 8))
-        return NULL;
-    return "its integers do not have 8, 16, 32 or 64 bits";
-}
-
-static const char *
-read_float(struct hr_hdf5_type *type, const struct type_head *head, struct hr_hdf5_in *in)
-{
-    static const struct {
-        uint32_t bytes;
-        unsigned exponent, mantissa, bias;
-    } known[] = {
-        {2, 5,  10, 15  },
-        {2, 8,  7,  127 },
-        {4, 8,  23, 127 },
-        {8, 11, 52, 1023}
-    };
-    unsigned offset = (unsigned)hr__hdf5_take(in, 2);
-    unsigned bits = (unsigned)hr__hdf5_take(in, 2), exponent, mantissa, bias;
-
-    (void)hr__hdf5_skip(in, 1);
-    exponent = (unsigned)hr__hdf5_take(in, 1);
-    (void)hr__hdf5_skip(in, 1);
-    mantissa = (unsigned)hr__hdf5_take(in, 1);
-    bias = (unsigned)hr__hdf5_take(in, 4);
-    type->class = HR_HDF5_FLOAT;
-    type->big_endian = (head->flags & 1) != 0;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (offset == 0 && bits == 8 * head->bytes && known[i].bytes == head->bytes &&
-            known[i].exponent == exponent && known[i].mantissa == mantissa &&
-            known[i].bias == bias && (head->flags & 64) == 0) {
-            type->is_brain = head->bytes == 2 && exponent == 8;
-            return NULL;
-        }
-    return "its floats are not those of IEEE with 16, 32 or 64 bits";
-}
-
-/* Whether the names are those of a bool, as h5py writes it. */
-static bool
-is_bool(const struct type_head *head, const struct type_head *base, struct hr_hdf5_in in)
-{
-    static const char plain[] = "FALSE\0TRUE\0\0\1",
-                      padded[] = "FALSE\0\0\0TRUE\0\0\0\0\0\1";
-    const char *wanted = head->version < 3 ? padded : plain;
-    size_t bytes = head->version < 3 ? sizeof padded - 1 : sizeof plain - 1;
-
-    return base->bytes == 1 && (head->flags & 0xffff) == 2 && in.left >= bytes &&
-           memcmp(in.at, wanted, bytes) == 0;
-}
-
-static const char *
-read_enum(struct hr_hdf5_type *type, const struct type_head *head, struct hr_hdf5_in *in)
-{
-    struct type_head base = take_type(in);
-    const char *why;
-
-    if (base.class != CLASS_INTEGER || base.bytes != head->bytes)
-        return "its enumeration is not one of integers";
-    why = read_integer(type, &base, in);
-    if (why == NULL && is_bool(head, &base, *in))
-        type->class = HR_HDF5_BOOL;
-    return why;
-}
-
-/* Texts, and sequences of bytes. */
-static const char *read_any_length(struct hr_hdf5_type *type,
-                                   const struct type_head *head, struct hr_hdf5_in *in)
-{
-    struct type_head base = take_type(in);
-
-    type->class = HR_HDF5_BYTES;
-    type->is_text = (head->flags & 15) == 1;
-    if (head->bytes != 16 ||
-        (!type->is_text && (base.class != CLASS_INTEGER || base.bytes != 1)))
-        return "its items of any length are neither texts nor bytes";
-    return NULL;
-}
-
-static bool read_type(struct hr_hdf5_object *object, struct hr_hdf5_in in)
-{
-    struct hr_hdf5_type *type = &object->dataset.type;
-    struct type_head head = take_type(&in);
-    const char *why = "its elements are neither numbers nor texts nor bytes";
-
-    object->has_type = true;
-    type->bytes = head.bytes;
-    if (in.bad || head.bytes == 0)
-        return false;
-    if (head.class == CLASS_INTEGER)
-        why = read_integer(type, &head, &in);
-    else if (head.class == CLASS_FLOAT)
-        why = read_float(type, &head, &in);
-    else if (head.class == CLASS_ENUM)
-        why = read_enum(type, &head, &in);
-    else if (head.class == CLASS_ANY_LENGTH)
-        why = read_any_length(type, &head, &in);
-    else if (head.class == CLASS_TEXT)
-        why = NULL;
-    if (head.class == CLASS_TEXT) {
-        type->class = HR_HDF5_TEXT;
-        type->is_text = true;
-        type->space_padded = (head.flags & 15) == 2;
-    }
-    if (why != NULL)
-        object->unsupported = why;
+    for (unsigned i = 0; i < rank && (flags & 1) != 0; i++)
+        object->max_dims[i] = hr__hdf5_take(&in, 8);
     return !in.bad;
 }
 
@@ -247,7 +108,7 @@ static bool read_small(struct hr_hdf5_object *object, unsigned class,
 static bool
 read_index(struct hr_hdf5_object *object, unsigned flags, struct hr_hdf5_in *in)
 {
-    enum { SINGLE = 1, IMPLICIT, ARRAY };
+    enum { SINGLE = 1, IMPLICIT, ARRAY, EXTENSIBLE, TREE2 };
     unsigned kind = (unsigned)hr__hdf5_take(in, 1);
 
     if (kind == SINGLE) {
@@ -261,10 +122,14 @@ read_index(struct hr_hdf5_object *object, unsigned flags, struct hr_hdf5_in *in)
     } else if (kind == ARRAY) {
         object->chunk_index = HR_HDF5_ARRAY;
         (void)hr__hdf5_skip(in, 1);
+    } else if (kind == EXTENSIBLE) {
+        object->chunk_index = HR_HDF5_EXTENSIBLE;
+        (void)hr__hdf5_skip(in, 5);
+    } else if (kind == TREE2) {
+        object->chunk_index = HR_HDF5_TREE2;
+        (void)hr__hdf5_skip(in, 6);
     } else {
-        object->unsupported = "it can grow, and its chunks are in one of the newest "
-                              "indexes: write it with libver=\"earliest\", or copy it "
-                              "with h5repack --high=1";
+        object->unsupported = "its chunks are in an index of an unknown kind";
         return true;
     }
     object->index_at = hr__hdf5_take(in, 8);
@@ -355,6 +220,9 @@ static bool keep_fill(struct hr_hdf5_object *object, struct hr_hdf5_in *in)
 
     if (value != NULL && bytes <= sizeof object->dataset.fill)
         memcpy(object->dataset.fill, value, bytes);
+    for (size_t i = 0; value != NULL && i < bytes; i++)
+        if (bytes > sizeof object->dataset.fill && value[i] != 0)
+            object->unsupported = "its fill value has more than 64 bytes and is not zero";
     return value != NULL;
 }
 
@@ -380,7 +248,7 @@ bool hr__hdf5_message(struct hr_hdf5_object *object, unsigned type, struct hr_hd
     case HR_HDF5_MESSAGE_SPACE:
         return read_space(object, in);
     case HR_HDF5_MESSAGE_TYPE:
-        return read_type(object, in);
+        return hr__hdf5_type(object, in);
     case HR_HDF5_MESSAGE_FILL_OLD:
         return keep_fill(object, &in);
     case HR_HDF5_MESSAGE_FILL:

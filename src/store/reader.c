@@ -363,6 +363,29 @@ hr__reader_read(struct hr_reader *reader, struct hr_object *object, uint64_t off
     return HR_OK;
 }
 
+enum hr_err hr__reader_fill(struct hr_reader *reader, const struct hr_range *range,
+                            struct hr_object *object, void *to, struct hr_error *reterr)
+{
+    struct stripe *stripe = stripe_of(reader);
+    struct hr_buffer *buffer = NULL;
+    size_t bytes = (size_t)range->bytes;
+    bool waited = false;
+
+    if (atomic_load_explicit(&reader->live, memory_order_relaxed) != 0)
+        buffer = take_ahead(reader, range);
+    if (buffer != NULL) {
+        memcpy(to, hr_buffer_data(buffer), bytes);
+        hr_buffer_unref(buffer);
+    } else {
+        HR_TRY(hr__store_read(object, range->offset, to, bytes, NULL, &waited, reterr));
+        note(reader, waited);
+        add(waited ? &stripe->waited : &stripe->cached, 1);
+    }
+    add(&stripe->files, 1);
+    add(&stripe->bytes, bytes);
+    return HR_OK;
+}
+
 /* ---- naming ahead, lock held ---- */
 
 /* NULL if it cannot be opened. */

@@ -58,6 +58,12 @@ HR_CHECK enum hr_err
 hr__reader_read(struct hr_reader *reader, struct hr_object *object, uint64_t offset,
                 size_t bytes, struct hr_buffer **ret_buffer, struct hr_error *reterr);
 
+/* The bytes of a range to `to`, as hr__reader_take(): those that were read ahead, or read
+ * by this thread from `object`, which is the range's, open and unchanged. */
+HR_CHECK enum hr_err
+hr__reader_fill(struct hr_reader *reader, const struct hr_range *range,
+                struct hr_object *object, void *to, struct hr_error *reterr);
+
 /* Zero bytes that may be read (not written) after the end of a taken buffer. */
 #define HR_READER_SLACK_BYTES 64
 
