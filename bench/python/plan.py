@@ -4,7 +4,7 @@ For each graph of examples/ whose data is there: what the profile predicts, and 
 turns. Then chains of simulated steps whose costs are known, against the cheapest of all their
 legal orders. Needs Python 3.11 and the command, nothing else.
 
-    plan.py BUILD PHOTOS [--json] [--rounds N] [--only NAME,...] [--seconds S] [--seed S]
+    plan.py BUILD PHOTOS [--json] [--plot FILE.svg] [--rounds N] [--only NAME,...] [--seconds S] [--seed S]
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import plan_plot
 
 STRICTNESSES = ("exact", "relaxed")
 BATCH = 16  # of the graphs that have the parameter, so that even short runs have many
@@ -483,6 +485,7 @@ def main() -> None:
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("photos", help="a folder of photos; sounds, digits and text are taken from those beside it")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--plot", type=pathlib.Path, help="also draw the table, as SVG (plan_plot.py)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3, help="to profile a pipeline")
     parser.add_argument("--only", help='names of pipelines, comma-separated; "simulated" for the chains')
@@ -490,6 +493,8 @@ def main() -> None:
     args = parser.parse_args()
     bench = Bench(args.build.resolve(), args)
     bench.run()
+    if args.plot is not None:
+        args.plot.write_text(plan_plot.svg(json.loads(bench.json())))
     print(bench.json() if args.json else "\n".join(bench.lines()))
 
 

@@ -6,6 +6,7 @@
 #include <dirent.h>
 
 #include "api/cache_rates.h"
+#include "core/alloc.h"
 #include "core/clock.h"
 #include "headrace/dataset.h"
 #include "tests/support/check.h"
@@ -257,4 +258,28 @@ TEST(entries_take_time_and_larger_ones_more)
     CHECK(medium.write_ns > 0 && medium.read_ns > 0 && medium.write_rate > 1e6);
     CHECK_OK(hr__cache_rates(check_temp_dir(), &medium, NULL));
     CHECK(medium.write_ns > 0 && medium.read_rate > 1e6 && medium.write_rate > 1e6);
+}
+
+TEST(failing_allocations_are_errors)
+{
+    struct hr_graph *graph = pipeline_frozen(RANGE DEAR STACK);
+    struct hr_profile *profile = pipeline_profile(graph);
+    enum hr_err code = HR_ERR_MEMORY;
+
+    for (uint64_t nth = 1; code != HR_OK; nth += 1 + nth / 8) {
+        struct hr_graph *faster = NULL;
+        struct hr_cache_places *places = NULL;
+
+        hr__fault_arm(HR_FAULT_ALLOC, nth);
+        code = hr_graph_propose_cache(graph, profile, NULL, &faster, &places, NULL);
+        hr__fault_arm(0, 0);
+        /* A cache without memory keeps nothing, so its rates are not known. */
+        CHECK(code == HR_OK || code == HR_ERR_MEMORY || code == HR_ERR_IO);
+        CHECK((code == HR_OK) == (faster != NULL) && (code == HR_OK) == (places != NULL));
+        hr_graph_unref(faster);
+        hr_cache_places_free(places);
+        CHECK(nth < 100000);
+    }
+    hr_profile_free(profile);
+    hr_graph_unref(graph);
 }

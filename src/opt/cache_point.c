@@ -191,14 +191,30 @@ static double mean_rate(const struct hr_cache_job *job, double fill, double hit)
 
 /* ---- all points ---- */
 
+/* Different records that pass the node in an epoch: fewer than those of the source after
+ * a take, and no more after a repeat. */
+static double entries_of(const struct points *p, uint32_t node)
+{
+    const struct hr_graph *graph = p->plan->graph;
+    const struct hr_cost_fact *fact = &p->facts[node];
+    double part = 1;
+
+    for (uint32_t at = node;; at = graph->nodes[at].inputs[0]) {
+        int64_t known = graph->nodes[at].schema.records;
+
+        if (known >= 0)
+            part = fmin(part, (double)known / p->job->records);
+        if (graph->nodes[at].input_count != 1)
+            return part * p->job->records * fact->records * fact->kept;
+    }
+}
+
 static enum hr_err
 set_point(struct points *p, const struct hr_plan_stage *stage, size_t at,
           const struct hr_cache_medium *medium, struct hr_cache_point *point)
 {
-    const struct hr_cost_fact *fact = &p->facts[point->node];
-
     point->bytes = hr__cache_entry_bytes(p->plan->graph, p->facts, point->node);
-    point->total = point->bytes * p->job->records * fact->records * fact->kept;
+    point->total = point->bytes * entries_of(p, point->node);
     point->part = point->total > medium->room ? medium->room / point->total : 1;
     HR_TRY(predict_fill(p, stage, at, medium, point));
     HR_TRY(predict_hits(p, stage, at, medium, point));

@@ -180,6 +180,16 @@ TEST(a_filter_before_the_cache_counts)
     finish(&made);
 }
 
+TEST(only_records_that_are_taken_need_room)
+{
+    struct made made = make("  - source.range: {n: 1000}\n  - order.take: {count: 100}\n"
+                            "  - order.repeat: {count: 3}\n  - debug.spin: {us: 1}\n");
+
+    find(&made);
+    CHECK_NEAR(after(&made, 3)->total, 800, 1e-9);
+    finish(&made);
+}
+
 /* What both branches need is made again for the other one. */
 TEST(a_step_that_others_need_is_not_left_out)
 {
