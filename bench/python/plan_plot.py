@@ -22,7 +22,7 @@ from typing import Any
 RULES = {"headrace": "#0072b2", "pecan": "#e69f00", "cedar": "#999999"}  # told apart in grey and by the colour-blind
 BAR, GAP, LEFT, WIDTH, TOP = 9, 9, 150, 300, 64
 PANEL = LEFT + WIDTH + 70
-STEPS = (0.25, 0.5, 1, 2, 4, 8, 16, 32)
+STEPS = (0.25, 0.5, 0.8, 1, 1.25, 1.5, 2, 3, 4, 8, 16, 32)
 
 
 @dataclass
