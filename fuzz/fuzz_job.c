@@ -5,6 +5,7 @@
 #include "fleet/job.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -14,6 +15,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct hr_error error = {0};
     struct hr_job job = {0};
 
+    char name[HR_JOB_NAME_MAX + 1];
+
+    if (hr__job_name((const char *)data, bytes, name, &error) == HR_OK &&
+        strlen(name) > HR_JOB_NAME_MAX)
+        abort();
     hr_iter_options_init(&options);
     if (hr__job_parse((const char *)data, bytes, &job, &options, &error) != HR_OK) {
         if (error.message[0] == '\0' || job.graph != NULL)

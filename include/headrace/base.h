@@ -51,7 +51,8 @@ HR_BEGIN_DECLS
     X(HR_ERR_END, -13, "end of data")                                                    \
     X(HR_ERR_GRAPH, -14, "wrong graph")                                                  \
     X(HR_ERR_INTERNAL, -15, "internal error")                                            \
-    X(HR_ERR_TIMEOUT, -16, "took too long")
+    X(HR_ERR_TIMEOUT, -16, "took too long")                                              \
+    X(HR_ERR_DENIED, -17, "access denied")
 
 enum hr_err {
 #define HR_ERR_ENUM(name, value, text) name = (value),

@@ -95,6 +95,9 @@ struct hr_iter_options {
     /* Name of the run there: a second client of a run that has this name and is equal is
      * refused while the first is alive. NULL: a random one. */
     const char *service_job;
+    /* File with the token of the service (headrace/service.h); NULL: as the environment
+     * says. */
+    const char *service_token_file;
     uint64_t reserved[4]; /* zero */
 };
 

@@ -13,8 +13,10 @@
  *     hr_service_run(service, &error);             // until hr_service_stop
  *     hr_service_close(service);
  *
- * There is no authentication: anyone who can connect to a worker can read any file that
- * the worker can read. By default all of them listen on this machine only.
+ * Anyone who can connect to a worker can read any file that the worker can read. So all
+ * listen on this machine only by default, and beyond it only with a token that all
+ * processes of the service share, or if options.insecure says so. The token is sent as
+ * it is: use a network where nobody else listens, or an encrypted one.
  */
 #ifndef HR_SERVICE_H
 #define HR_SERVICE_H
@@ -26,24 +28,36 @@ HR_BEGIN_DECLS
 struct hr_service;
 
 struct hr_dispatcher_options {
-    const char *listen;   /* "host:port"; port 0: one that is free */
-    uint32_t peers_max;   /* connections of workers and clients together */
-    uint32_t jobs_max;    /* runs at a time */
-    uint64_t hello_ns;    /* a connection that has not said who it is is closed then */
-    uint64_t reserved[4]; /* zero */
+    const char *listen;      /* "host:port"; port 0: one that is free */
+    uint32_t peers_max;      /* connections of workers and clients together */
+    uint32_t jobs_max;       /* runs at a time */
+    const char *control;     /* "host:port" of HTTP for people and monitoring
+                                (headrace/control.h, docs/control.json); NULL: none */
+    const char *events_file; /* what happens is appended to it, an object of JSON per line
+                                (docs/formats/events.md); NULL: nowhere */
+    uint64_t hello_ns;       /* a connection that has not said who it is is closed then */
+    const char *token_file;  /* with the token that all of a service share; NULL: as the
+                                environment says (HEADRACE_TOKEN_FILE, HEADRACE_TOKEN) */
+    bool insecure;           /* may listen beyond this machine without a token */
+    uint64_t reserved[4];    /* zero */
 };
 
 struct hr_worker_options {
     const char *dispatcher; /* "host:port" */
     const char *listen;     /* for clients: "host:port"; port 0: one that is free */
-    const char *address;  /* "host:port" at which clients reach it; NULL: as it listens */
-    uint32_t peers_max;   /* connections of clients, and the dispatcher's */
-    int threads;          /* that make batches; 0: the CPUs this process may use */
-    uint64_t hello_ns;    /* as above */
-    uint64_t reserved[4]; /* zero */
+    const char *address; /* "host:port" at which clients reach it; NULL: as it listens */
+    uint32_t peers_max;  /* connections of clients, and the dispatcher's */
+    int threads;         /* that make batches; 0: the CPUs this process may use */
+    uint64_t hello_ns;   /* as above */
+    uint64_t drain_ns;   /* for hr_service_drain() to finish its leases in */
+    const char *token_file; /* with the token that all of a service share; NULL: as the
+                               environment says (HEADRACE_TOKEN_FILE, HEADRACE_TOKEN) */
+    bool insecure;          /* may listen beyond this machine without a token */
+    uint64_t reserved[4];   /* zero */
 };
 
-/* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 10 s. */
+/* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 10 s; drain_ns 30 s.
+ */
 HR_API void hr_dispatcher_options_init(struct hr_dispatcher_options *options);
 HR_API void hr_worker_options_init(struct hr_worker_options *options);
 
@@ -61,11 +75,20 @@ hr_worker_open(const struct hr_worker_options *options, struct hr_service **ret_
 HR_API const char *hr_service_address(const struct hr_service *service);
 
 /* Serves in this thread, with threads of its own, until hr_service_stop(), which any
- * thread and any signal handler may call, also before. Fails only if threads cannot be
- * started. */
+ * thread and any signal handler may call, also before. Fails if threads cannot be
+ * started, and if the dispatcher refuses a worker permanently: HR_ERR_DENIED for a wrong
+ * token, HR_ERR_UNSUPPORTED for another release. */
 HR_API HR_CHECK enum hr_err
 hr_service_run(struct hr_service *service, struct hr_error *reterr);
 HR_API void hr_service_stop(struct hr_service *service);
+
+/* A worker finishes the leases that it has, gets no more, and stops; a dispatcher, which
+ * keeps nothing, stops. From any thread and any signal handler, also before
+ * hr_service_run. */
+HR_API void hr_service_drain(struct hr_service *service);
+
+/* The address of a dispatcher's control port; "" without one. */
+HR_API const char *hr_service_control_address(const struct hr_service *service);
 
 /* After hr_service_run has returned. NULL is allowed. */
 HR_API void hr_service_close(struct hr_service *service);

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .data_loader import DataLoader as DataLoader
     from .dataset import from_dataset, from_generator, from_iterable
     from .errors import (
+        AccessError,
         ArgumentError,
         CancelledError,
         ClosedError,
@@ -96,7 +97,7 @@ _NAMES = {
     "contact_sheet": "show",
     "data_loader": "DataLoader",
     "dataset": "from_dataset from_generator from_iterable",
-    "errors": """ArgumentError CancelledError ClosedError CodeError DtypeError FormatError GraphError HeadraceError
+    "errors": """AccessError ArgumentError CancelledError ClosedError CodeError DtypeError FormatError GraphError HeadraceError
         InternalError LimitError MissingFileError NotFoundError OutOfMemoryError RangeError ReadError ShapeError
         StateError StateMismatchError StuckError UnsupportedError WorkerTraceback""",
     "fieldspec": "Spec spec",
@@ -137,6 +138,7 @@ def __dir__() -> Sequence[str]:
 
 
 __all__ = [
+    "AccessError",
     "ArgumentError",
     "Batch",
     "CachePlace",

@@ -179,6 +179,12 @@ class StuckError(HeadraceError, TimeoutError):
     default_code = "HR_ERR_TIMEOUT"
 
 
+class AccessError(HeadraceError, PermissionError):
+    """A service refuses this client: it has no token, or a wrong one."""
+
+    default_code = "HR_ERR_DENIED"
+
+
 class InternalError(HeadraceError):
     """A defect of Headrace."""
 
@@ -257,6 +263,7 @@ _CLASSES: dict[str, type[HeadraceError]] = {
         StateError,
         CancelledError,
         StuckError,
+        AccessError,
         InternalError,
     )
 }

@@ -64,6 +64,7 @@ class LoaderOptions(TypedDict, total=False):
     demand: Demand
     ledger: PathLike | None
     service: str | None
+    service_token_file: PathLike | None
     shard: Shard
     even: Even | None
     eval: bool
@@ -139,6 +140,11 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
     if not isinstance(service, (str, type(None))):
         raise ArgumentError(
             f"loader(): service is the 'host:port' of a dispatcher, not {service!r:.60}", param="service"
+        )
+    if not isinstance(options.get("service_token_file"), (str, os.PathLike, type(None))):
+        raise ArgumentError(
+            f"loader(): service_token_file is the path of a file, not {options['service_token_file']!r:.60}",
+            param="service_token_file",
         )
     if service is not None and options.get("optimize", False):
         raise ArgumentError(
@@ -216,6 +222,8 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
         made["ledger"] = os.fspath(ledger)
     if options.get("service") is not None:
         made["service"] = options["service"]
+    if options.get("service_token_file") is not None:
+        made["service_token_file"] = os.fspath(options["service_token_file"])
     if isinstance(plan, os.PathLike):
         made["plan_name"] = os.fspath(plan)
         with open(plan, encoding="utf-8") as file:

@@ -544,6 +544,7 @@ class Pipeline(Methods):
         demand: Demand = None,
         ledger: PathLike | None = None,
         service: str | None = None,
+        service_token_file: PathLike | None = None,
         shard: Shard = "auto",
         even: Even | None = None,
         eval: bool = False,
@@ -589,6 +590,8 @@ class Pipeline(Methods):
             service: "host:port" of a dispatcher (`headrace dispatcher`) whose workers make the batches: the same
                 batches, in order, and the same states as without it. Not for pipelines that filter, expand, pack
                 or call Python functions. None (default): this process makes them.
+            service_token_file: a file with the service's token; None (default): HEADRACE_TOKEN_FILE or
+                HEADRACE_TOKEN in the environment, if the service has one.
             shard: which share of the records: "auto" (default): that of this rank of
                 torch.distributed if it is initialised, else of RANK and WORLD_SIZE, else all; None:
                 all, whatever the ranks; or (rank, world). The logger "headrace" says which (INFO).

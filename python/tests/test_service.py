@@ -1,5 +1,6 @@
 """Batches made by the workers of a service, as processes of their own."""
 
+import pathlib
 import subprocess
 from collections.abc import Iterator
 
@@ -72,3 +73,22 @@ def test_wrong_arguments_are_refused() -> None:
         numbers().loader(service=7070)  # type: ignore[arg-type]
     with pytest.raises(hr.ArgumentError, match="order of a service's graph"):
         numbers().loader(service="127.0.0.1:1", optimize=True)
+
+
+def test_a_service_with_a_token_needs_it(command: str, tmp_path: pathlib.Path) -> None:
+    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    right.write_text("r" * 40)
+    wrong.write_text("w" * 40)
+    dispatcher, address = begin(command, "dispatcher", "--listen", "127.0.0.1:0", "--token-file", str(right))
+    worker, _ = begin(command, "worker", "--dispatcher", address, "--threads", "1", "--token-file", str(right))
+    pipe = numbers()
+    assert values(pipe.loader(service=address, service_token_file=right)) == values(pipe.loader())
+    with pytest.raises(hr.AccessError, match="the token is wrong"):
+        values(pipe.loader(service=address, service_token_file=wrong))
+    with pytest.raises(hr.AccessError, match="a token is needed"):
+        values(pipe.loader(service=address))
+    with pytest.raises(hr.ArgumentError, match="service_token_file"):
+        pipe.loader(service=address, service_token_file=3)  # type: ignore[arg-type]
+    for process in (dispatcher, worker):
+        process.kill()
+        process.communicate()

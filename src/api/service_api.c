@@ -15,6 +15,7 @@
 #define JOBS_MAX 256u
 #define PEERS_LIMIT 65536u
 #define HELLO_NS 10000000000u
+#define DRAIN_NS 30000000000u
 
 void hr_dispatcher_options_init(struct hr_dispatcher_options *options)
 {
@@ -26,8 +27,10 @@ void hr_dispatcher_options_init(struct hr_dispatcher_options *options)
 
 void hr_worker_options_init(struct hr_worker_options *options)
 {
-    *options = (struct hr_worker_options){
-        .listen = "127.0.0.1:0", .peers_max = PEERS_MAX, .hello_ns = HELLO_NS};
+    *options = (struct hr_worker_options){.listen = "127.0.0.1:0",
+                                          .peers_max = PEERS_MAX,
+                                          .hello_ns = HELLO_NS,
+                                          .drain_ns = DRAIN_NS};
 }
 
 static enum hr_err check_limit(const char *what, uint32_t value, struct hr_error *reterr)
@@ -80,13 +83,31 @@ enum hr_err hr_service_run(struct hr_service *service, struct hr_error *reterr)
     hr__net_run(service->net);
     if (service->end != NULL)
         service->end(service);
-    return HR_OK;
+    if (service->error.code != HR_OK && reterr != NULL)
+        *reterr = service->error;
+    return service->error.code;
 }
 
 void hr_service_stop(struct hr_service *service)
 {
     if (service != NULL)
         hr__net_stop(service->net);
+}
+
+void hr_service_drain(struct hr_service *service)
+{
+    if (service == NULL)
+        return;
+    __atomic_store_n(&service->drains, true, __ATOMIC_RELEASE);
+    if (service->can_drain)
+        hr__net_wake(service->net);
+    else
+        hr__net_stop(service->net);
+}
+
+const char *hr_service_control_address(const struct hr_service *service)
+{
+    return service != NULL && service->control != NULL ? service->control : "";
 }
 
 void hr_service_close(struct hr_service *service)
@@ -139,6 +160,17 @@ enum hr_err hr_service_run(struct hr_service *service, struct hr_error *reterr)
 void hr_service_stop(struct hr_service *service)
 {
     (void)service;
+}
+
+void hr_service_drain(struct hr_service *service)
+{
+    (void)service;
+}
+
+const char *hr_service_control_address(const struct hr_service *service)
+{
+    (void)service;
+    return "";
 }
 
 void hr_service_close(struct hr_service *service)

@@ -15,7 +15,8 @@
 #define MORE_FILES 256 /* besides connections */
 
 struct dispatcher_options {
-    const char *listen;
+    const char *listen, *token_file, *control, *events;
+    bool insecure;
     int64_t peers, jobs, hello_timeout;
 };
 
@@ -31,11 +32,23 @@ static const struct cli_option dispatcher_table[] = {
      "runs at a time; default 256", 1, 65536},
     {"hello-timeout", 0, CLI_INT, AT(hello_timeout), "SECONDS",
      "close connections that have not said who they are by then; default 10", 1, 3600},
+    {"control", 0, CLI_TEXT, AT(control), "HOST:PORT",
+     "answer HTTP there: status, metrics, draining (docs/control.json); port 0: a free "
+     "one; default: nowhere"},
+    {"events", 0, CLI_TEXT, AT(events), "FILE",
+     "append what happens to this file, an object of JSON per line"},
+    {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
+     "file with the token that all processes of the service share; default: "
+     "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
+    {"insecure", 0, CLI_FLAG, AT(insecure), NULL,
+     "listen beyond this machine without a token"},
 };
 
 static const struct cli_example dispatcher_examples[] = {
     {"headrace dispatcher",
      "for workers and clients on this machine"},
+    {"headrace dispatcher --control 127.0.0.1:7071",
+     "also answers headrace status, and Prometheus at /metrics"},
     {"headrace worker --dispatcher 127.0.0.1:7070",
      "one of its workers"},
     {"headrace run train.yaml --service 127.0.0.1:7070",
@@ -71,16 +84,26 @@ static void stop(int number)
     hr_service_stop(serving);
 }
 
+/* The first SIGTERM; a second one stops at once. */
+static void drain(int number)
+{
+    signal(number, stop);
+    hr_service_drain(serving);
+}
+
 int serve_until_stopped(struct hr_service *service, const char *name)
 {
-    const struct sigaction action = {.sa_handler = stop};
+    const struct sigaction at_once = {.sa_handler = stop},
+                           orderly = {.sa_handler = drain};
     struct hr_error error = {0};
     enum hr_err code;
 
     serving = service;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &at_once, NULL);
+    sigaction(SIGTERM, &orderly, NULL);
     printf("%s listens at %s\n", name, hr_service_address(service));
+    if (hr_service_control_address(service)[0] != '\0')
+        printf("%s control at http://%s\n", name, hr_service_control_address(service));
     fflush(stdout);
     code = hr_service_run(service, &error);
     signal(SIGINT, SIG_DFL);
@@ -106,6 +129,10 @@ static int dispatcher_run(void *values, const struct cli_rest *rest)
     dispatcher.listen = options->listen;
     dispatcher.peers_max = (uint32_t)options->peers;
     dispatcher.jobs_max = (uint32_t)options->jobs;
+    dispatcher.control = options->control;
+    dispatcher.events_file = options->events;
+    dispatcher.token_file = options->token_file;
+    dispatcher.insecure = options->insecure;
     dispatcher.hello_ns = (uint64_t)options->hello_timeout * 1000000000;
     if (hr_dispatcher_open(&dispatcher, &service, &error) != HR_OK)
         return cli_library(&error);
@@ -120,11 +147,13 @@ const struct cli_command cmd_dispatcher = {
         "Runs until it is stopped (Ctrl-C). Workers (headrace worker --dispatcher) and "
         "runs (headrace run --service) connect to it; batches go from the workers to the "
         "runs directly. It keeps no files and may be killed and started again at any "
-        "time: runs and workers connect again and continue. There is no authentication, "
-        "so let it listen on this machine or in a network that you trust.",
+        "time: runs and workers connect again and continue. Beyond this machine it "
+        "listens only with a token (--token-file), which workers and runs need too.",
     CLI_OPTIONS(dispatcher_table, struct dispatcher_options),
     CLI_EXAMPLES(dispatcher_examples),
-    .defaults =
-        &(const struct dispatcher_options){"127.0.0.1:7070", PEERS, JOBS, HELLO_SECONDS},
+    .defaults = &(const struct dispatcher_options){.listen = "127.0.0.1:7070",
+                                                   .peers = PEERS,
+                                                   .jobs = JOBS,
+                                                   .hello_timeout = HELLO_SECONDS},
     .run = dispatcher_run,
 };

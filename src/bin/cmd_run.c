@@ -75,6 +75,9 @@ static const struct cli_option run_table[] = {
      "let the workers of this dispatcher (headrace dispatcher) make the batches"},
     {"job", 0, CLI_TEXT, AT(job), "NAME",
      "with --service: name of the run; another one of this name is refused meanwhile"},
+    {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
+     "with --service: file with its token; default: HEADRACE_TOKEN_FILE or "
+     "HEADRACE_TOKEN of the environment"},
     {"profile", 0, CLI_TEXT, AT(profile), "FILE",
      "predict the run by FILE (headrace profile --fuse -o), and keep how well that went for "
      "headrace explain --accuracy"},
@@ -274,6 +277,7 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->demand = (double)o->demand;
     ret->service = o->service;
     ret->service_job = o->job;
+    ret->service_token_file = o->token_file;
 }
 
 /* As the run is planned. */

@@ -20,12 +20,14 @@
 #define WORKER_FD 3
 #define PEERS 1024 /* connections of a worker of a service */
 #define HELLO_SECONDS 10
+#define DRAIN_SECONDS 30
 
 extern char **environ;
 
 struct worker_options {
-    int64_t fd, threads, peers, hello_timeout;
-    const char *dispatcher, *listen, *address;
+    int64_t fd, threads, peers, hello_timeout, drain_timeout;
+    const char *dispatcher, *listen, *address, *token_file;
+    bool insecure;
 };
 
 #define AT(field) offsetof(struct worker_options, field)
@@ -44,6 +46,13 @@ static const struct cli_option worker_table[] = {
      "connections at a time; default 1024", 1, 65536},
     {"hello-timeout", 0, CLI_INT, AT(hello_timeout), "SECONDS",
      "close connections that have not said who they are by then; default 10", 1, 3600},
+    {"drain-timeout", 0, CLI_INT, AT(drain_timeout), "SECONDS",
+     "after SIGTERM or headrace drain, finish what was begun by then; default 30", 0, 86400},
+    {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
+     "file with the token that all processes of the service share; default: "
+     "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
+    {"insecure", 0, CLI_FLAG, AT(insecure), NULL,
+     "listen beyond this machine without a token"},
     {"fd", 0, CLI_INT, AT(fd), "N",
      "without --dispatcher: file descriptor of the socket to the parent process; default "
      "3", 0, INT32_MAX},
@@ -80,6 +89,9 @@ static int worker_serve(const struct worker_options *options)
     worker.address = options->address;
     worker.threads = (int)options->threads;
     worker.peers_max = (uint32_t)options->peers;
+    worker.drain_ns = (uint64_t)options->drain_timeout * 1000000000;
+    worker.token_file = options->token_file;
+    worker.insecure = options->insecure;
     worker.hello_ns = (uint64_t)options->hello_timeout * 1000000000;
     if (hr_worker_open(&worker, &service, &error) != HR_OK)
         return cli_library(&error);
@@ -105,18 +117,20 @@ const struct cli_command cmd_worker = {
     .summary = "make batches for a service",
     .args = "",
     .text =
-        "With --dispatcher: makes batches for the runs of a service until it is stopped "
-        "(Ctrl-C). It needs the data under the same paths as the clients, keeps nothing, "
+        "With --dispatcher: makes batches for the runs of a service until it is stopped: "
+        "at once by Ctrl-C; by SIGTERM or headrace drain after it has sent what it has "
+        "begun. It needs the data under the same paths as the clients, keeps nothing, "
         "and may be killed and started again at any time. Anyone who can connect to it "
-        "can read any file that it can read: let it listen on this machine, or on a "
-        "network that you trust. Without --dispatcher: serves requests on an inherited "
+        "can read any file that it can read: beyond this machine it listens only with a "
+        "token (--token-file). Without --dispatcher: serves requests on an inherited "
         "socket until the other side closes it; a run starts such workers itself.",
     CLI_OPTIONS(worker_table, struct worker_options),
     CLI_EXAMPLES(worker_examples),
     .defaults = &(const struct worker_options){.fd = WORKER_FD,
                                                .listen = "127.0.0.1:0",
                                                .peers = PEERS,
-                                               .hello_timeout = HELLO_SECONDS},
+                                               .hello_timeout = HELLO_SECONDS,
+                                               .drain_timeout = DRAIN_SECONDS},
     .run = worker_run,
 };
 

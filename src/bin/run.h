@@ -15,7 +15,8 @@ struct run_options {
     struct cli_params params;
     struct plan_options plan;
     struct record_options records;
-    const char *state, *trace, *batch_digests, *profile, *output, *service, *job;
+    const char *state, *trace, *batch_digests, *profile, *output, *service, *job,
+        *token_file;
     int64_t save_every, rank, world, demand;
     int even; /* enum hr_even */
     bool digest, no_cache, json, quiet, help_params;

@@ -4,16 +4,13 @@
  * It keeps no file. A client brings its job and its cursor whenever it connects, so a
  * dispatcher that starts again learns all that it needs from those who come back.
  */
-#include "fleet/service.h"
+#include "fleet/dispatcher.h"
 
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/str.h"
-#include "fleet/job.h"
-#include "net/address.h"
-#include "svc/lease.h"
 
 #define RANGES_MAX 256u /* leases of a job at a time */
 #define LEASE_MAX 4096u /* batches of a lease */
@@ -23,34 +20,20 @@
 #define HEDGE_NS (2000 * HR_FLEET_MS)
 #define IDLE_NS (60000 * HR_FLEET_MS) /* a job without a client is forgotten */
 
-struct peer {
-    char *address;   /* of a worker: where clients reach it; or NULL */
-    bool wants_list; /* a client that has not been told the latest workers */
-    bool is_client;
-};
-
-struct dispatcher {
-    struct hr_service base;
-    struct hr_dispatcher role;
-    struct hr_actions actions;
-    struct peer *peers; /* by number */
-    uint32_t peers_max;
-};
-
-static struct hr_net *net_of(struct dispatcher *d)
+static struct hr_net *net_of(struct hr_dispatcher_process *d)
 {
     return d->base.net;
 }
 
 /* ---- workers' addresses ---- */
 
-static void list_changed(struct dispatcher *d)
+static void list_changed(struct hr_dispatcher_process *d)
 {
     for (uint32_t i = 1; i <= d->peers_max; i++)
         d->peers[i].wants_list = d->peers[i].is_client;
 }
 
-static void send_list(struct dispatcher *d, uint32_t to)
+static void send_list(struct hr_dispatcher_process *d, uint32_t to)
 {
     struct hr_frame frame = {.type = HR_FRAME_WORKERS};
     struct hr_str list;
@@ -72,7 +55,7 @@ static void send_list(struct dispatcher *d, uint32_t to)
 }
 
 /* One at a time, so that a client that does not read gathers none. */
-static void send_lists(struct dispatcher *d)
+static void send_lists(struct hr_dispatcher_process *d)
 {
     for (uint32_t i = 1; i <= d->peers_max; i++)
         if (d->peers[i].wants_list && hr__net_queued(net_of(d), i) == 0)
@@ -80,8 +63,8 @@ static void send_lists(struct dispatcher *d)
 }
 
 /* A worker says where it listens. */
-static void
-take_address(struct dispatcher *d, uint32_t peer, const char *text, size_t bytes)
+static void take_address(struct hr_dispatcher_process *d, uint32_t peer, const char *text,
+                         size_t bytes)
 {
     struct hr_error error = {0};
     char *address;
@@ -105,10 +88,76 @@ take_address(struct dispatcher *d, uint32_t peer, const char *text, size_t bytes
     send_lists(d);
 }
 
+enum hr_err hr__dispatcher_drain(struct hr_dispatcher_process *d, const char *address,
+                                 struct hr_error *reterr)
+{
+    const struct hr_frame goodbye = {.type = HR_FRAME_GOODBYE};
+
+    for (uint32_t i = 1; i <= d->peers_max; i++)
+        if (d->peers[i].address != NULL && strcmp(d->peers[i].address, address) == 0 &&
+            hr__lease_drain(&d->role, i)) {
+            hr__net_send(net_of(d), i, &goodbye);
+            return HR_OK;
+        }
+    return hr__fail(reterr, HR_ERR_NOT_FOUND, "no worker listens at %s", address);
+}
+
 /* ---- jobs ---- */
 
-static void take_job(struct dispatcher *d, uint32_t peer, const struct hr_frame *frame,
-                     const void *text, size_t bytes)
+static struct hr_dispatcher_job *
+find_job(const struct hr_dispatcher_process *d, uint64_t id)
+{
+    for (struct hr_dispatcher_job *job = d->jobs; job != NULL; job = job->next)
+        if (job->id == id)
+            return job;
+    return NULL;
+}
+
+/* The role has it already. */
+static enum hr_err note_job(struct hr_dispatcher_process *d, uint64_t id,
+                            const char *name, struct hr_error *reterr)
+{
+    struct hr_dispatcher_job **at = &d->jobs, *job = find_job(d, id);
+
+    if (job != NULL)
+        return HR_OK;
+    job = hr__calloc(1, sizeof *job);
+    if (job == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    job->id = id;
+    memcpy(job->name, name, strlen(name) + 1);
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = job;
+    hr__events_add(d->events, "job_added", "job", name, NULL);
+    return HR_OK;
+}
+
+/* Logs jobs that ended, and forgets those that the role has forgotten. */
+static void review_jobs(struct hr_dispatcher_process *d)
+{
+    struct hr_dispatcher_job **at = &d->jobs;
+
+    while (*at != NULL) {
+        struct hr_dispatcher_job *job = *at;
+        const struct hr_lease_job *known = hr__lease_find_job(&d->role, job->id);
+
+        if (known != NULL && !job->done && hr__lease_job_is_done(known)) {
+            job->done = true;
+            hr__events_add(d->events, "job_done", "job", job->name, NULL);
+        }
+        if (known != NULL) {
+            at = &job->next;
+            continue;
+        }
+        hr__events_add(d->events, "job_forgotten", "job", job->name, NULL);
+        *at = job->next;
+        hr__free(job);
+    }
+}
+
+static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
+                     const struct hr_frame *frame, const void *text, size_t bytes)
 {
     const struct hr_lease_job_options job = {.id = hr__job_id(text, bytes),
                                              .end = frame->position,
@@ -117,26 +166,57 @@ static void take_job(struct dispatcher *d, uint32_t peer, const struct hr_frame 
                                              .world = 1};
     const struct hr_lease_job *known = hr__lease_find_job(&d->role, job.id);
     struct hr_error error = {0};
-    enum hr_err code = HR_OK;
+    char name[HR_JOB_NAME_MAX + 1];
+    enum hr_err code = hr__job_name(text, bytes, name, &error);
 
-    if (known == NULL)
-        code = hr__lease_add_job(&d->role, &job, &error);
-    else if (known->options.end != job.end)
-        code = hr__fail(&error, HR_ERR_FORMAT, "the job is known with another end");
     if (code != HR_OK) {
         hr__fleet_refuse(net_of(d), peer, &error);
         return;
     }
+    if (known == NULL)
+        code = hr__lease_add_job(&d->role, &job, &error);
+    else if (known->options.end != job.end)
+        code = hr__fail(&error, HR_ERR_FORMAT, "the job is known with another end");
+    if (code == HR_OK)
+        code = note_job(d, job.id, name, &error);
+    if (code != HR_OK) {
+        d->jobs_refused += code == HR_ERR_LIMIT;
+        hr__events_add(d->events, "job_refused", "job", name, "why", error.message, NULL);
+        hr__fleet_refuse(net_of(d), peer, &error);
+        return;
+    }
     d->peers[peer].is_client = true;
+    memcpy(d->peers[peer].job, name, sizeof name);
     send_list(d, peer);
 }
 
 /* ---- events ---- */
 
+/* After a frame: is the peer known now, does it leave? */
+static void review_peer(struct hr_dispatcher_process *d, uint32_t peer)
+{
+    struct hr_dispatcher_peer *p = &d->peers[peer];
+    const struct hr_lease_peer *role = &d->role.peers[peer];
+    bool worker = role->role == HR_FRAME_WORKER;
+
+    if (role->role == 0)
+        return;
+    if (!p->known && (!worker || p->address != NULL)) {
+        p->known = true;
+        hr__events_add(d->events, worker ? "worker_joined" : "client_joined",
+                       worker ? "worker" : "job", worker ? p->address : p->job, NULL);
+    }
+    if (worker && role->leaving && !p->draining && p->address != NULL) {
+        p->draining = true;
+        hr__events_add(d->events, "worker_draining", "worker", p->address, NULL);
+    }
+    hr__net_know(net_of(d), peer);
+}
+
 static void
 on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buffer *data)
 {
-    struct dispatcher *d = user;
+    struct hr_dispatcher_process *d = user;
     struct hr_error error = {0};
 
     if (frame->type == HR_FRAME_JOB) {
@@ -148,20 +228,37 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
             HR_OK)
             hr__fleet_refuse(net_of(d), peer, &error);
         hr__fleet_perform(net_of(d), &d->actions);
-        if (d->role.peers[peer].role != 0)
-            hr__net_know(net_of(d), peer);
     }
+    if (frame->type == HR_FRAME_GOODBYE)
+        d->peers[peer].goodbye = true;
+    if (frame->type == HR_FRAME_ACK)
+        review_jobs(d);
+    review_peer(d, peer);
     hr_buffer_unref(data);
+}
+
+static void
+log_lost(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_error *why)
+{
+    const struct hr_dispatcher_peer *p = &d->peers[peer];
+    const char *text = p->goodbye ? "it said goodbye" : why->message;
+
+    if (!p->known)
+        hr__events_add(d->events, "connection_refused", "why", text, NULL);
+    else if (p->address != NULL)
+        hr__events_add(d->events, "worker_left", "worker", p->address, "why", text, NULL);
+    else
+        hr__events_add(d->events, "client_left", "job", p->job, "why", text, NULL);
 }
 
 static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
 {
-    struct dispatcher *d = user;
+    struct hr_dispatcher_process *d = user;
     bool listed = d->peers[peer].address != NULL;
 
-    (void)why;
+    log_lost(d, peer, why);
     hr__free(d->peers[peer].address);
-    d->peers[peer] = (struct peer){0};
+    d->peers[peer] = (struct hr_dispatcher_peer){0};
     hr__lease_lost(&d->role, peer, hr__now_ns(), &d->actions);
     hr__fleet_perform(net_of(d), &d->actions);
     if (listed)
@@ -170,11 +267,13 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
 
 static void on_tick(void *user)
 {
-    struct dispatcher *d = user;
+    struct hr_dispatcher_process *d = user;
 
     hr__lease_tick(&d->role, hr__now_ns(), &d->actions);
     hr__fleet_perform(net_of(d), &d->actions);
     send_lists(d);
+    review_jobs(d);
+    hr__http_tick(d->control);
 }
 
 static const struct hr_net_hooks hooks = {
@@ -184,18 +283,46 @@ static const struct hr_net_hooks hooks = {
 
 static void close_dispatcher(struct hr_service *service)
 {
-    struct dispatcher *d = (struct dispatcher *)service;
+    struct hr_dispatcher_process *d = (struct hr_dispatcher_process *)service;
 
     for (uint32_t i = 1; d->peers != NULL && i <= d->peers_max; i++)
         hr__free(d->peers[i].address);
     hr__free(d->peers);
+    while (d->jobs != NULL) {
+        struct hr_dispatcher_job *job = d->jobs;
+
+        d->jobs = job->next;
+        hr__free(job);
+    }
+    hr__http_close(d->control);
+    hr__events_add(d->events, "dispatcher_stopped", NULL);
+    hr__events_close(d->events);
     hr__lease_finish(&d->role);
     hr__actions_finish(&d->actions);
     hr__free(d);
 }
 
 static enum hr_err
-init(struct dispatcher *d, const struct hr_dispatcher_options *o, struct hr_error *reterr)
+open_control(struct hr_dispatcher_process *d, const struct hr_dispatcher_options *o,
+             const struct hr_token *token, struct hr_error *reterr)
+{
+    static const char *const open[] = {"/healthz", "/readyz", NULL};
+    const struct hr_http_options http = {.listen = o->control,
+                                         .token = *token,
+                                         .open = open,
+                                         .answer = hr__control_answer,
+                                         .user = d};
+
+    if (o->control == NULL)
+        return HR_OK;
+    HR_TRY(hr__token_check_listen(token, o->control, o->insecure, reterr));
+    HR_TRY(hr__http_open(d->base.net, &http, &d->control, reterr));
+    d->base.control = hr__http_address(d->control);
+    return HR_OK;
+}
+
+static enum hr_err init(struct hr_dispatcher_process *d,
+                        const struct hr_dispatcher_options *o, struct hr_error *reterr)
 {
     const struct hr_lease_options lease = {.peers_max = o->peers_max,
                                            .jobs_max = o->jobs_max,
@@ -208,36 +335,48 @@ init(struct dispatcher *d, const struct hr_dispatcher_options *o, struct hr_erro
                                            .hedge_ns = HEDGE_NS,
                                            .silent_ns = HR_FLEET_SILENT_NS,
                                            .idle_ns = IDLE_NS};
-    const struct hr_net_options net = {.peers_max = o->peers_max,
-                                       .queue_max = HR_FLEET_QUEUE_MAX,
-                                       .tick_ns = HR_FLEET_TICK_NS,
-                                       .stranger_ns = o->hello_ns,
-                                       .hooks = &hooks,
-                                       .user = d};
+    struct hr_net_options net = {.peers_max = o->peers_max,
+                                 .queue_max = HR_FLEET_QUEUE_MAX,
+                                 .tick_ns = HR_FLEET_TICK_NS,
+                                 .stranger_ns = o->hello_ns,
+                                 .hooks = &hooks,
+                                 .user = d};
 
     d->base.close = close_dispatcher;
     d->peers_max = o->peers_max;
+    d->jobs_max = o->jobs_max;
+    d->started_ns = hr__now_ns();
     d->peers = hr__calloc((size_t)o->peers_max + 1, sizeof *d->peers);
     if (d->peers == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(hr__actions_init(&d->actions, reterr));
     HR_TRY(hr__lease_init(&d->role, &lease, reterr));
+    HR_TRY(hr__token_load(o->token_file, &net.token, reterr));
+    HR_TRY(hr__token_check_listen(&net.token, o->listen, o->insecure, reterr));
     HR_TRY(hr__net_open(&net, &d->base.net, reterr));
-    return hr__net_listen(d->base.net, o->listen, reterr);
+    HR_TRY(hr__net_listen(d->base.net, o->listen, reterr));
+    HR_TRY(open_control(d, o, &net.token, reterr));
+    if (o->events_file != NULL)
+        HR_TRY(hr__events_open(o->events_file, &d->events, reterr));
+    hr__events_add(d->events, "dispatcher_started", "address",
+                   hr__net_address(d->base.net), NULL);
+    return HR_OK;
 }
 
 enum hr_err hr__dispatcher_open(const struct hr_dispatcher_options *options,
                                 struct hr_service **ret_service, struct hr_error *reterr)
 {
-    struct dispatcher *d = hr__calloc(1, sizeof *d);
+    struct hr_dispatcher_process *d = hr__calloc(1, sizeof *d);
     enum hr_err code;
 
     if (d == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     code = init(d, options, reterr);
     if (code != HR_OK) {
-        hr__net_close(d->base.net);
+        struct hr_net *made = d->base.net;
+
         close_dispatcher(&d->base);
+        hr__net_close(made);
         return code;
     }
     *ret_service = &d->base;

@@ -158,21 +158,48 @@ get_graph(const struct hr_doc *doc, struct hr_job *ret_job, struct hr_error *ret
     return HR_OK;
 }
 
+static enum hr_err check_version(const struct hr_doc *doc, struct hr_error *reterr)
+{
+    int64_t version = 0;
+
+    HR_TRY(get(doc, "headrace_job", &version, reterr));
+    if (version == HR_JOB_VERSION)
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                    "the job is of version %lld; this release knows version %d: "
+                    "install the same release everywhere",
+                    (long long)version, HR_JOB_VERSION);
+}
+
+enum hr_err hr__job_name(const char *text, size_t bytes,
+                         char ret_name[HR_JOB_NAME_MAX + 1], struct hr_error *reterr)
+{
+    struct hr_doc *doc;
+    const struct hr_doc *name;
+    enum hr_err code;
+
+    HR_TRY(hr__doc_parse(text, bytes, "job.json", &doc, reterr));
+    code = check_version(doc, reterr);
+    name = hr__doc_get(doc, "name");
+    if (code == HR_OK && (name == NULL || name->kind != HR_DOC_STRING ||
+                          name->as.string.length > HR_JOB_NAME_MAX ||
+                          strlen(name->as.string.text) != name->as.string.length))
+        code = damaged(reterr, "name");
+    if (code == HR_OK)
+        memcpy(ret_name, name->as.string.text, name->as.string.length + 1);
+    hr__doc_destroy(doc);
+    return code;
+}
+
 enum hr_err hr__job_parse(const char *text, size_t bytes, struct hr_job *ret_job,
                           struct hr_iter_options *options, struct hr_error *reterr)
 {
     struct hr_iter_options read = *options;
     struct hr_doc *doc;
-    int64_t version = 0;
     enum hr_err code;
 
     HR_TRY(hr__doc_parse(text, bytes, "job.json", &doc, reterr));
-    code = get(doc, "headrace_job", &version, reterr);
-    if (code == HR_OK && version != HR_JOB_VERSION)
-        code = hr__fail(reterr, HR_ERR_UNSUPPORTED,
-                        "the job is of version %lld; this release knows version %d: "
-                        "install the same release everywhere",
-                        (long long)version, HR_JOB_VERSION);
+    code = check_version(doc, reterr);
     if (code == HR_OK)
         code = get_options(doc, &read, reterr);
     if (code == HR_OK)

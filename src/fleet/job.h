@@ -22,6 +22,12 @@ HR_CHECK enum hr_err
 hr__job_print(const struct hr_graph *graph, const struct hr_iter_options *options,
               const char *name, struct hr_str *out, struct hr_error *reterr);
 
+/* Reads the name only: at most HR_JOB_NAME_MAX bytes without NULs. HR_ERR_FORMAT,
+ * HR_ERR_UNSUPPORTED, HR_ERR_MEMORY. */
+HR_CHECK enum hr_err
+hr__job_name(const char *text, size_t bytes, char ret_name[HR_JOB_NAME_MAX + 1],
+             struct hr_error *reterr);
+
 /* Reads a job. The graph is not frozen; the caller owns a reference. Only the options
  * that a job has are changed. HR_ERR_FORMAT, HR_ERR_UNSUPPORTED, or why the graph cannot
  * be read. */

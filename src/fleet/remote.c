@@ -341,12 +341,12 @@ init(struct hr_remote *r, const struct hr_iter_options *options, struct hr_error
 {
     struct hr_client_options client = {.workers_max = WORKERS_MAX,
                                        .beat_ns = HR_FLEET_BEAT_NS};
-    const struct hr_net_options net = {.peers_max = PEERS_MAX,
-                                       .payload_max = HR_FRAME_DATA_MAX,
-                                       .queue_max = HR_FLEET_QUEUE_MAX,
-                                       .tick_ns = HR_FLEET_TICK_NS,
-                                       .hooks = &hooks,
-                                       .user = r};
+    struct hr_net_options net = {.peers_max = PEERS_MAX,
+                                 .payload_max = HR_FRAME_DATA_MAX,
+                                 .queue_max = HR_FLEET_QUEUE_MAX,
+                                 .tick_ns = HR_FLEET_TICK_NS,
+                                 .hooks = &hooks,
+                                 .user = r};
 
     HR_TRY(hr_graph_freeze(r->graph, reterr));
     HR_TRY(hr__outputs_init(&r->outputs, r->graph, options, reterr));
@@ -358,9 +358,10 @@ init(struct hr_remote *r, const struct hr_iter_options *options, struct hr_error
     r->address = hr__strdup(options->service);
     if (r->address == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    HR_TRY(hr__token_load(options->service_token_file, &net.token, reterr));
     HR_TRY(hr__net_open(&net, &r->net, reterr));
     r->outputs.options.state = r->outputs.options.service = NULL; /* the caller's */
-    r->outputs.options.service_job = NULL;
+    r->outputs.options.service_job = r->outputs.options.service_token_file = NULL;
     HR_TRY(hr__net_connect(r->net, r->address, &r->dispatcher, reterr));
     return hr__thread_start(&r->thread, "hr-client", loop, r, reterr);
 }

@@ -10,6 +10,10 @@
 
 struct hr_service {
     struct hr_net *net;
+    const char *control;   /* address of its HTTP, or NULL */
+    bool can_drain;        /* else hr_service_drain() stops it */
+    bool drains;           /* by __atomic: hr_service_drain() was called */
+    struct hr_error error; /* that ended the loop; code 0: none */
     /* Around the loop: starts and ends threads. NULL: there are none. */
     enum hr_err (*begin)(struct hr_service *service, struct hr_error *reterr);
     void (*end)(struct hr_service *service);

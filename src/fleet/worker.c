@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "fleet/job.h"
+#include "svc/client.h"
 
 #define LEASES_MAX 64u /* ranges that it takes at a time */
 
@@ -139,6 +140,73 @@ brings_job(struct hr_worker_process *w, uint32_t peer, const struct hr_frame *fr
     return false;
 }
 
+/* ---- leaving ---- */
+
+#define LEAVE_NS (2000 * HR_FLEET_MS) /* longer than connections linger */
+
+static bool has_sent_all(const struct hr_worker_process *w)
+{
+    if (!hr__serve_is_done(&w->role))
+        return false;
+    for (uint32_t i = 1; i <= w->peers_max; i++)
+        if (hr__net_queued(w->base.net, i) > 0)
+            return false;
+    return true;
+}
+
+static void leave(struct hr_worker_process *w, uint64_t now)
+{
+    w->leave_until_ns = now + LEAVE_NS;
+    hr__net_stop_listening(net_of(w));
+    for (uint32_t i = 1; i <= w->peers_max; i++)
+        hr__net_drop(net_of(w), i);
+}
+
+/* Begins to drain, and ends when everything was sent and all connections are closed. */
+static void drain(struct hr_worker_process *w)
+{
+    const struct hr_frame goodbye = {.type = HR_FRAME_GOODBYE};
+    struct hr_net_counts counts;
+    uint64_t now = hr__now_ns();
+
+    if (w->drain_until_ns == 0) {
+        w->drain_until_ns = now + w->drain_ns;
+        hr__net_send(net_of(w), w->link, &goodbye);
+    }
+    if (w->leave_until_ns == 0 && (has_sent_all(w) || now >= w->drain_until_ns))
+        leave(w, now);
+    if (w->leave_until_ns == 0)
+        return;
+    hr__net_counts(net_of(w), &counts);
+    if (counts.open == 0 || now >= w->leave_until_ns)
+        hr__net_stop(net_of(w));
+}
+
+static bool is_draining(const struct hr_worker_process *w)
+{
+    return __atomic_load_n(&w->base.drains, __ATOMIC_ACQUIRE);
+}
+
+static void on_woken(void *user)
+{
+    struct hr_worker_process *w = user;
+
+    if (is_draining(w))
+        drain(w);
+}
+
+/* A dispatcher that will never take this worker ends it: its error is that of the run. */
+static void
+take_refusal(struct hr_worker_process *w, uint32_t peer, const struct hr_frame *frame)
+{
+    if (peer != w->link || hr__client_is_passing(frame->u.error.code))
+        return;
+    hr__fail(&w->base.error, frame->u.error.code,
+             "the dispatcher at %s refuses this worker: %s", w->dispatcher,
+             frame->u.error.text);
+    hr__net_stop(net_of(w));
+}
+
 static void
 on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buffer *data)
 {
@@ -146,12 +214,18 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
 
     if (frame->type == HR_FRAME_JOB)
         take_job(w, peer, hr_buffer_data(data), hr_buffer_bytes(data));
+    else if (frame->type == HR_FRAME_ERROR)
+        take_refusal(w, peer, frame);
+    else if (frame->type == HR_FRAME_GOODBYE && peer == w->link)
+        __atomic_store_n(&w->base.drains, true, __ATOMIC_RELEASE);
     else if (brings_job(w, peer, frame))
         hr__serve_frame(&w->role, peer, frame, hr__now_ns(), &w->actions);
     if (w->role.clients[peer].joined)
         hr__net_know(net_of(w), peer);
     perform(w);
     hr_buffer_unref(data);
+    if (is_draining(w))
+        drain(w);
 }
 
 static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
@@ -186,13 +260,15 @@ static void on_tick(void *user)
     struct hr_worker_process *w = user;
     uint64_t now = hr__now_ns();
 
-    if (w->link == 0 && now >= w->retry_ns) {
+    if (w->link == 0 && now >= w->retry_ns && !is_draining(w)) {
         w->retry_ns = now + HR_FLEET_RETRY_NS;
         if (hr__net_connect(net_of(w), w->dispatcher, &w->link, NULL) != HR_OK)
             w->link = 0; /* tried again */
     }
     hr__serve_tick(&w->role, now, &w->actions);
     perform(w);
+    if (is_draining(w))
+        drain(w);
 }
 
 static const struct hr_net_hooks hooks = {.accepted = on_accepted,
@@ -200,7 +276,8 @@ static const struct hr_net_hooks hooks = {.accepted = on_accepted,
                                           .frame = on_frame,
                                           .lost = on_lost,
                                           .sent = on_sent,
-                                          .tick = on_tick};
+                                          .tick = on_tick,
+                                          .woken = on_woken};
 
 /* ---- its life ---- */
 
@@ -263,18 +340,20 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
                                      .leases_max = LEASES_MAX,
                                      .frame_positions = 1,
                                      .beat_ns = HR_FLEET_BEAT_NS};
-    const struct hr_net_options net = {.peers_max = o->peers_max,
-                                       .queue_max = HR_FLEET_QUEUE_MAX,
-                                       .tick_ns = HR_FLEET_TICK_NS,
-                                       .stranger_ns = o->hello_ns,
-                                       .hooks = &hooks,
-                                       .user = w};
+    struct hr_net_options net = {.peers_max = o->peers_max,
+                                 .queue_max = HR_FLEET_QUEUE_MAX,
+                                 .tick_ns = HR_FLEET_TICK_NS,
+                                 .stranger_ns = o->hello_ns,
+                                 .hooks = &hooks,
+                                 .user = w};
 
     pthread_cond_init(&w->work, NULL);
     w->base.close = close_worker;
     w->base.begin = begin;
     w->base.end = end;
     w->peers_max = o->peers_max;
+    w->drain_ns = o->drain_ns;
+    w->base.can_drain = true;
     w->threads = o->threads;
     w->peers = hr__calloc((size_t)o->peers_max + 1, sizeof *w->peers);
     w->dispatcher = hr__strdup(o->dispatcher);
@@ -284,6 +363,8 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
     HR_TRY(hr__fleet_nonce(&serve.nonce, reterr));
     HR_TRY(hr__actions_init(&w->actions, reterr));
     HR_TRY(hr__serve_init(&w->role, &serve, reterr));
+    HR_TRY(hr__token_load(o->token_file, &net.token, reterr));
+    HR_TRY(hr__token_check_listen(&net.token, o->listen, o->insecure, reterr));
     HR_TRY(hr__net_open(&net, &w->base.net, reterr));
     HR_TRY(hr__net_listen(w->base.net, o->listen, reterr));
     return set_address(w, o->address, reterr);

@@ -48,6 +48,9 @@ struct hr_worker_process {
     int threads;
     uint32_t link; /* the connection to the dispatcher, made or not; 0: none */
     uint64_t retry_ns;
+    /* Draining: leases are finished until drain_until_ns, then connections closed until
+     * leave_until_ns; 0: not begun. */
+    uint64_t drain_ns, drain_until_ns, leave_until_ns;
     uint64_t serial;
     struct hr_worker_peer *peers; /* by number */
     struct hr_worker_job *jobs;

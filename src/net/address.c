@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -53,6 +54,17 @@ enum hr_err hr__address_parse(const char *text, struct sockaddr_storage *ret_add
     *ret_bytes = found->ai_addrlen;
     freeaddrinfo(found);
     return HR_OK;
+}
+
+void hr__address_parts(const struct sockaddr_storage *address, socklen_t bytes,
+                       char *ret_host, size_t room, uint16_t *ret_port)
+{
+    char port[NI_MAXSERV] = "0";
+
+    ret_host[0] = '\0';
+    (void)getnameinfo((const struct sockaddr *)address, bytes, ret_host, (socklen_t)room,
+                      port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    *ret_port = (uint16_t)strtoul(port, NULL, 10);
 }
 
 void hr__address_print(const struct sockaddr_storage *address, socklen_t bytes, char *to,

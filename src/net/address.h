@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "headrace/base.h"
@@ -15,6 +16,10 @@
 HR_CHECK enum hr_err
 hr__address_parse(const char *text, struct sockaddr_storage *ret_address,
                   socklen_t *ret_bytes, struct hr_error *reterr);
+
+/* Its numeric host, without brackets, and its port. */
+void hr__address_parts(const struct sockaddr_storage *address, socklen_t bytes,
+                       char *ret_host, size_t room, uint16_t *ret_port);
 
 /* Writes "host:port" with a numeric host. */
 void hr__address_print(const struct sockaddr_storage *address, socklen_t bytes, char *to,

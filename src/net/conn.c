@@ -257,12 +257,47 @@ void hr__conn_refuse(struct hr_conn *conn, const struct hr_error *error)
 {
     struct hr_frame frame = {.type = HR_FRAME_ERROR};
 
+    if (error->code == HR_ERR_DENIED)
+        conn->net->denied++;
     frame.u.error.code = error->code;
     snprintf(frame.u.error.text, sizeof frame.u.error.text, "%.*s",
              (int)HR_FRAME_TEXT_MAX, error->message);
     hr__net_send(conn->net, conn->peer, &frame);
     conn->why = *error;
     hr__net_drop(conn->net, conn->peer);
+}
+
+void hr__conn_authenticate(struct hr_conn *conn)
+{
+    const struct hr_token *token = &conn->net->options.token;
+    const struct hr_frame frame = {.type = HR_FRAME_AUTH};
+    struct hr_buffer *body;
+
+    if (token->bytes == 0)
+        return;
+    body = hr_buffer_create(token->bytes);
+    if (body == NULL) {
+        hr__net_drop(conn->net, conn->peer);
+        return;
+    }
+    memcpy(hr_buffer_data(body), token->text, token->bytes);
+    hr__net_send_body(conn->net, conn->peer, &frame, body);
+    hr_buffer_unref(body);
+}
+
+/* An AUTH frame. A side without a token lets everybody in. */
+static void check_token(struct hr_conn *conn, const struct hr_buffer *data)
+{
+    struct hr_error error = {0};
+
+    if (!conn->intake.guarded ||
+        hr__token_is(&conn->net->options.token, hr_buffer_data((struct hr_buffer *)data),
+                     hr_buffer_bytes(data))) {
+        conn->intake.guarded = false;
+        return;
+    }
+    hr__fail(&error, HR_ERR_DENIED, "the token is wrong");
+    hr__conn_refuse(conn, &error);
 }
 
 /* The frames in `count` bytes. */
@@ -284,7 +319,10 @@ static void take(struct hr_conn *conn, const char *bytes, size_t count)
         }
         bytes += used;
         count -= used;
-        if (complete)
+        if (complete && frame.type == HR_FRAME_AUTH) {
+            check_token(conn, data);
+            hr_buffer_unref(data);
+        } else if (complete)
             hooks->frame(conn->net->options.user, conn->peer, &frame, data);
     }
 }

@@ -21,6 +21,10 @@ void hr__intake_finish(struct hr_intake *in)
 
 static enum hr_err open_payload(struct hr_intake *in, struct hr_error *reterr)
 {
+    if (in->guarded && in->head.type != HR_FRAME_AUTH)
+        return hr__fail(reterr, HR_ERR_DENIED,
+                        "a token is needed here: give --token-file, or set "
+                        "HEADRACE_TOKEN_FILE");
     if (!hr__frame_has_body(in->head.type))
         return HR_OK;
     if (in->head.type == HR_FRAME_DATA && in->head.bytes > in->payload_max)

@@ -15,6 +15,7 @@
 struct hr_intake {
     struct hr_pool *pool;   /* borrowed */
     size_t payload_max;     /* of DATA; larger ones are refused */
+    bool guarded;           /* set by the owner: only AUTH is taken now */
     size_t have;            /* bytes of the current frame, header included */
     struct hr_buffer *data; /* body, or NULL */
     size_t summed;          /* bytes of the body in `sum` */
@@ -29,8 +30,8 @@ void hr__intake_finish(struct hr_intake *in);
 
 /* Takes bytes up to the end of the current frame and returns their number in *ret_used.
  * If *ret_complete the frame is *ret_frame, and *ret_data its body, which the caller
- * owns, if it has one. HR_ERR_FORMAT, HR_ERR_UNSUPPORTED, HR_ERR_LIMIT, HR_ERR_MEMORY:
- * nothing after that can be read. */
+ * owns, if it has one. HR_ERR_FORMAT, HR_ERR_UNSUPPORTED, HR_ERR_LIMIT, HR_ERR_MEMORY,
+ * HR_ERR_DENIED (guarded): nothing after that can be read. */
 HR_CHECK enum hr_err
 hr__intake_add(struct hr_intake *in, const char *bytes, size_t count, size_t *ret_used,
                bool *ret_complete, struct hr_frame *ret_frame,

@@ -14,6 +14,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "net/address.h"
+#include "net/sigpipe.h"
 
 #define BACKLOG 512
 #define ACCEPTS_MAX 64 /* before connections get a turn */
@@ -196,6 +197,7 @@ static void finish_connect(struct hr_conn *conn)
     }
     conn->state = HR_CONN_OPEN;
     tune_open(conn->fd);
+    hr__conn_authenticate(conn);
     if (net->options.hooks->connected != NULL)
         net->options.hooks->connected(net->options.user, conn->peer);
 }
@@ -357,6 +359,7 @@ static void place(struct hr_net *net, int fd)
     conn = add_conn(net, fd, HR_CONN_OPEN);
     if (conn == NULL)
         return;
+    conn->intake.guarded = net->options.token.bytes > 0;
     add_stranger(net, conn);
     if (net->options.hooks->accepted != NULL)
         net->options.hooks->accepted(net->options.user, conn->peer);
@@ -383,21 +386,19 @@ static void on_accept(evutil_socket_t listener, short what, void *user)
     hr__net_unlock(net);
 }
 
-static enum hr_err listen_at(int fd, const char *address, struct hr_error *reterr)
+static enum hr_err listen_at(int fd, const struct sockaddr_storage *at, socklen_t bytes,
+                             const char *address, struct hr_error *reterr)
 {
-    struct sockaddr_storage at;
     const int one = 1;
-    socklen_t bytes;
 
-    HR_TRY(hr__address_parse(address, &at, &bytes, reterr));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (struct sockaddr *)&at, bytes) != 0 || listen(fd, BACKLOG) != 0)
+    if (bind(fd, (const struct sockaddr *)at, bytes) != 0 || listen(fd, BACKLOG) != 0)
         return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot listen at %s", address);
     return HR_OK;
 }
 
-enum hr_err
-hr__net_listen(struct hr_net *net, const char *address, struct hr_error *reterr)
+enum hr_err hr__net_open_listener(const char *address, int *ret_fd, char *ret_address,
+                                  size_t room, struct hr_error *reterr)
 {
     struct sockaddr_storage at;
     socklen_t bytes = sizeof at;
@@ -408,23 +409,43 @@ hr__net_listen(struct hr_net *net, const char *address, struct hr_error *reterr)
     fd = socket(at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot listen at %s", address);
-    code = listen_at(fd, address, reterr);
-    if (code == HR_OK) {
-        net->on_accept =
-            hr__event.new(net->base, fd, EV_READ | EV_PERSIST, on_accept, net);
-        if (net->on_accept == NULL || hr__event.add(net->on_accept, NULL) != 0)
-            code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    }
+    code = listen_at(fd, &at, bytes, address, reterr);
     if (code != HR_OK) {
         close(fd);
         return code;
     }
-    net->listen_fd = fd;
-    net->accepts = true;
     bytes = sizeof at;
     if (getsockname(fd, (struct sockaddr *)&at, &bytes) == 0)
-        hr__address_print(&at, bytes, net->address, sizeof net->address);
+        hr__address_print(&at, bytes, ret_address, room);
+    *ret_fd = fd;
     return HR_OK;
+}
+
+enum hr_err
+hr__net_listen(struct hr_net *net, const char *address, struct hr_error *reterr)
+{
+    int fd;
+
+    HR_TRY(
+        hr__net_open_listener(address, &fd, net->address, sizeof net->address, reterr));
+    net->on_accept = hr__event.new(net->base, fd, EV_READ | EV_PERSIST, on_accept, net);
+    if (net->on_accept == NULL || hr__event.add(net->on_accept, NULL) != 0) {
+        close(fd);
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    net->listen_fd = fd;
+    net->accepts = true;
+    return HR_OK;
+}
+
+void hr__net_stop_listening(struct hr_net *net)
+{
+    if (net->on_accept != NULL)
+        hr__event.free(net->on_accept);
+    net->on_accept = NULL;
+    if (net->listen_fd >= 0)
+        close(net->listen_fd);
+    net->listen_fd = -1;
 }
 
 const char *hr__net_address(const struct hr_net *net)
@@ -436,6 +457,7 @@ void hr__net_counts(const struct hr_net *net, struct hr_net_counts *ret)
 {
     *ret = (struct hr_net_counts){.turned_away = net->turned_away,
                                   .strangers_closed = net->strangers_closed,
+                                  .denied = net->denied,
                                   .open = net->options.peers_max - net->free_count};
 }
 
@@ -530,7 +552,11 @@ enum hr_err hr__net_open(const struct hr_net_options *options, struct hr_net **r
 
 void hr__net_run(struct hr_net *net)
 {
+    struct hr_pipe_guard guard;
+
+    hr__pipe_guard(&guard);
     hr__event.base_loop(net->base, 0);
+    hr__pipe_unguard(&guard);
 }
 
 void hr__net_close(struct hr_net *net)

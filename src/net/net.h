@@ -16,6 +16,10 @@
  * the place. So idle connections, however many, keep nobody out. When all places are
  * taken by known peers, a new connection receives an ERROR frame with HR_ERR_LIMIT.
  *
+ * With a token, connections that this side makes begin with it, and accepted ones must,
+ * or receive an ERROR frame with HR_ERR_DENIED before anything is received for them.
+ * AUTH frames do not reach the hooks.
+ *
  * Connections are numbered from 1 on. A number is reused only after `lost`.
  */
 #ifndef HR_NET_NET_H
@@ -24,6 +28,7 @@
 #include <pthread.h>
 
 #include "headrace/buffer.h"
+#include "net/token.h"
 #include "wire/frame.h"
 
 #define HR_NET_ADDRESS_MAX 256u /* bytes of "host:port" with the terminating NUL */
@@ -50,6 +55,7 @@ struct hr_net_options {
     size_t queue_max;   /* outgoing control messages of a connection, in bytes */
     uint64_t tick_ns;
     uint64_t stranger_ns; /* to become known; 0: accepted connections are known */
+    struct hr_token token;
     const struct hr_net_hooks *hooks;
     void *user;
 };
@@ -86,6 +92,8 @@ pthread_mutex_t *hr__net_mutex(struct hr_net *net); /* for condition variables *
  * loop. */
 HR_CHECK enum hr_err
 hr__net_listen(struct hr_net *net, const char *address, struct hr_error *reterr);
+/* Connections that exist stay. In the loop. */
+void hr__net_stop_listening(struct hr_net *net);
 /* "host:port" as it turned out; "" when it does not listen. */
 const char *hr__net_address(const struct hr_net *net);
 
@@ -98,9 +106,10 @@ HR_CHECK enum hr_err hr__net_connect(struct hr_net *net, const char *address,
 /* The peer is no longer a stranger. */
 void hr__net_know(struct hr_net *net, uint32_t peer);
 
-/* Connections that were refused a place, and strangers that were closed, so far. */
+/* Connections that were refused a place, strangers that were closed, and connections
+ * without the token, so far. */
 struct hr_net_counts {
-    uint64_t turned_away, strangers_closed;
+    uint64_t turned_away, strangers_closed, denied;
     uint32_t open; /* now, strangers included */
 };
 void hr__net_counts(const struct hr_net *net, struct hr_net_counts *ret_counts);

@@ -75,7 +75,7 @@ struct hr_net {
     struct hr_conn *first_stranger, *last_stranger; /* in order of accepted_ns */
     struct hr_conn *away; /* connections without a number, in HR_CONN_CLOSING */
     uint32_t away_count;
-    uint64_t turned_away, strangers_closed;
+    uint64_t turned_away, strangers_closed, denied;
     uint32_t closing; /* connections in HR_CONN_CLOSING */
     struct hr_conn *dead;
     struct hr_conn *to_arm; /* have something to write that the system did not take */
@@ -85,6 +85,12 @@ struct hr_net {
     char run[HR_FRAME_RUN]; /* that lies in several parts */
 };
 
+/* net.c. A listening socket, and its address with the port that was drawn.
+ * HR_ERR_ARGUMENT, HR_ERR_NOT_FOUND, HR_ERR_IO. */
+HR_CHECK enum hr_err
+hr__net_open_listener(const char *address, int *ret_fd, char *ret_address, size_t room,
+                      struct hr_error *reterr);
+
 /* conn.c. Frees it; it must not be listed anywhere. */
 void hr__conn_free(struct hr_conn *conn);
 /* Ends the connection: `lost` is called by the loop. Keeps the first reason. */
@@ -93,6 +99,8 @@ void hr__conn_kill(struct hr_conn *conn, const struct hr_error *why);
 void hr__conn_read(struct hr_conn *conn);
 /* Sends an ERROR frame and closes. */
 void hr__conn_refuse(struct hr_conn *conn, const struct hr_error *error);
+/* Sends the token, if the net has one: the first frame of a connection. */
+void hr__conn_authenticate(struct hr_conn *conn);
 /* Takes it out of the list of strangers; does nothing if it is not there. */
 void hr__conn_know(struct hr_conn *conn);
 /* Writes what the system takes. */

@@ -36,7 +36,7 @@ enum hr_err hr__code_whole(const struct hr_code_call *call, struct hr_error *ret
 static enum hr_err
 settle_failure(const struct hr_code_call *call, enum hr_err code, struct hr_error *reterr)
 {
-    if (code > HR_OK || code < HR_ERR_TIMEOUT)
+    if (code > HR_OK || code < HR_ERR_DENIED)
         return hr__fail(reterr, HR_ERR_INTERNAL,
                         "the code of node '%s' returned %d, which is not an error code",
                         call->node, (int)code);

@@ -116,8 +116,8 @@ shake_hands(struct hr_peer *peer, size_t program_bytes, struct hr_error *reterr)
                         "the worker process runs another version of headrace");
     if (ready.code == HR_OK)
         return HR_OK;
-    code = ready.code >= HR_ERR_TIMEOUT && ready.code < 0 ? (enum hr_err)ready.code
-                                                          : HR_ERR_IO;
+    code = ready.code >= HR_ERR_DENIED && ready.code < 0 ? (enum hr_err)ready.code
+                                                         : HR_ERR_IO;
     return hr__fail(reterr, code, "the worker process refused to work: %.*s",
                     (int)strnlen(ready.message, sizeof ready.message), ready.message);
 }

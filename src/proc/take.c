@@ -232,7 +232,7 @@ static bool take_failure(struct taking *taking, struct hr_proc_record *record,
     struct hr_proc_failure failure;
     char *detail = NULL;
 
-    if (status->code < HR_ERR_TIMEOUT || status->code > 0 ||
+    if (status->code < HR_ERR_DENIED || status->code > 0 ||
         !hr__wire_inside(out->bytes, status->place, sizeof failure))
         return nonsense(taking, "an error without a code");
     copy_in(&failure, out->base + status->place, sizeof failure);

@@ -126,6 +126,16 @@ static void end_all(struct hr_dispatcher *d, struct hr_lease_consumer *consumer)
         hr__lease_end(d, consumer, consumer->leases.count - 1);
 }
 
+/* The worker has sent it, or the client has it already. */
+static void count_finished(struct hr_dispatcher *d, const struct hr_lease *lease)
+{
+    uint64_t positions = lease->until - lease->from;
+
+    d->counts.leases_finished++;
+    d->counts.positions_finished += positions;
+    d->peers[lease->worker].finished += positions;
+}
+
 static void move_cursor(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
                         uint64_t cursor, uint64_t now)
 {
@@ -136,22 +146,41 @@ static void move_cursor(struct hr_dispatcher *d, struct hr_lease_consumer *consu
         consumer->moved_ns = now;
     }
     while (i < consumer->leases.count) {
-        if (consumer->leases.items[i].until <= consumer->cursor)
-            hr__lease_end(d, consumer, i);
-        else
+        if (consumer->leases.items[i].until > consumer->cursor) {
             i++;
+            continue;
+        }
+        if (!consumer->leases.items[i].served)
+            count_finished(d, &consumer->leases.items[i]);
+        hr__lease_end(d, consumer, i);
     }
 }
 
+bool hr__lease_drain(struct hr_dispatcher *d, hr_peer peer)
+{
+    if (peer == 0 || peer > d->options.peers_max ||
+        d->peers[peer].role != HR_FRAME_WORKER)
+        return false;
+    d->peers[peer].leaving = true;
+    return true;
+}
+
+/* What a worker that left in good order has sent is at the client: if not, it expires. */
 static void lose_worker(struct hr_dispatcher *d, hr_peer peer)
 {
+    bool sent = d->peers[peer].leaving;
+
     for (size_t j = 0; j < d->job_count; j++)
         for (uint32_t r = 0; r < d->jobs[j].world; r++) {
             struct hr_lease_consumer *consumer = &d->jobs[j].consumers[r];
 
             for (size_t i = consumer->leases.count; i-- > 0;)
-                if (consumer->leases.items[i].worker == peer)
-                    hr__lease_end(d, consumer, i);
+                if (consumer->leases.items[i].worker == peer) {
+                    if (sent && consumer->leases.items[i].served)
+                        consumer->leases.items[i].worker = 0;
+                    else
+                        hr__lease_end(d, consumer, i);
+                }
         }
 }
 
@@ -396,6 +425,7 @@ static void serve(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
             lease->until > until)
             continue;
         learn(worker, lease, now);
+        count_finished(d, lease);
         worker->doubt = 0;
         worker->held--;
         worker->outstanding -= lease->until - lease->from;
@@ -466,7 +496,10 @@ from_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame,
     if (frame->type == HR_FRAME_ACK)
         acknowledge(job, consumer, p->rank, frame->position, actions);
     if (frame->type == HR_FRAME_PROGRESS) {
+        uint64_t before = consumer->cursor;
+
         move_cursor(d, consumer, hr__share_below(&share, frame->position), now);
+        d->counts.positions_taken += consumer->cursor - before;
         hr__lease_grant(d, 0, consumer, now, actions);
     }
     if (frame->type == HR_FRAME_GOODBYE) {
@@ -527,6 +560,7 @@ expire(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, uint64_t now
             continue;
         if (!lease->served)
             d->peers[lease->worker].doubt++;
+        d->counts.leases_expired++;
         hr__lease_end(d, consumer, i);
     }
 }

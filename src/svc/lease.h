@@ -68,11 +68,21 @@ struct hr_lease_peer {
     uint32_t doubt;         /* leases that expired since it finished one */
     double ns_per_position; /* 0: unknown */
     uint64_t finished_ns;
-    bool leaving;
+    uint64_t finished; /* positions, since it connected */
+    bool leaving; /* gets no more leases; what it has sent stays sent when it is gone */
+};
+
+/* Since the dispatcher began. Positions count once per lease. */
+struct hr_lease_counts {
+    uint64_t leases, positions;                   /* given out */
+    uint64_t leases_finished, positions_finished; /* that their worker says it sent */
+    uint64_t leases_expired, leases_hedged;
+    uint64_t positions_taken; /* that clients' cursors passed */
 };
 
 struct hr_dispatcher {
     struct hr_lease_options options;
+    struct hr_lease_counts counts;
     struct hr_lease_peer *peers; /* by number */
     struct hr_lease_job *jobs;
     size_t job_count, worker_count;
@@ -101,6 +111,9 @@ hr__lease_frame(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *fr
 void hr__lease_lost(struct hr_dispatcher *d, hr_peer peer, uint64_t now,
                     struct hr_actions *actions);
 void hr__lease_tick(struct hr_dispatcher *d, uint64_t now, struct hr_actions *actions);
+
+/* No more leases for this worker. False if the peer is none. */
+bool hr__lease_drain(struct hr_dispatcher *d, hr_peer peer);
 
 /* NULL if there is none. */
 struct hr_lease_job *hr__lease_find_job(const struct hr_dispatcher *d, uint64_t id);

@@ -115,6 +115,9 @@ add(struct hr_dispatcher *d, const struct seat *seat, hr_peer worker,
                                       .hedged = hedged});
     range->from = hr__share_position(&share, local.from);
     range->until = range->from + count;
+    d->counts.leases++;
+    d->counts.leases_hedged += hedged;
+    d->counts.positions += count;
     seat->consumer->outstanding += count;
     d->peers[worker].outstanding += count;
     d->peers[worker].held++;

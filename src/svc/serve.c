@@ -232,6 +232,14 @@ find_client(const struct hr_worker *worker, const struct hr_serve_lease *lease)
     return 0;
 }
 
+bool hr__serve_is_done(const struct hr_worker *worker)
+{
+    for (uint32_t i = 0; i < worker->lease_count; i++)
+        if (worker->leases[i].open > 0 || find_client(worker, &worker->leases[i]) != 0)
+            return false;
+    return true;
+}
+
 /* Whether lease `a` of client `p` comes before `b` of client `q`. */
 static bool comes_first(const struct hr_worker *worker, const struct hr_serve_lease *a,
                         hr_peer p, const struct hr_serve_lease *b, hr_peer q)

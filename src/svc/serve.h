@@ -54,6 +54,10 @@ hr__serve_init(struct hr_worker *worker, const struct hr_serve_options *options,
                struct hr_error *reterr);
 void hr__serve_finish(struct hr_worker *worker);
 
+/* Whether nothing is left to send: every lease that it has is for a client that is not
+ * connected. */
+bool hr__serve_is_done(const struct hr_worker *worker);
+
 /* Events: a connection to the dispatcher was made; one was lost; a message came. */
 void hr__serve_connected(struct hr_worker *worker, hr_peer dispatcher, uint64_t now,
                          struct hr_actions *actions);

@@ -19,21 +19,22 @@ static const struct kind {
     unsigned uses;
     uint32_t bytes;
 } kinds[] = {
-    [HR_FRAME_HELLO] = {"HELLO",     POSITION | COUNT | GENERATION,        40               },
-    [HR_FRAME_WELCOME] = {"WELCOME",   POSITION | GENERATION,                32               },
-    [HR_FRAME_PROGRESS] = {"PROGRESS",  POSITION | GENERATION,                0                },
-    [HR_FRAME_ACK] = {"ACK",       POSITION | GENERATION,                0                },
-    [HR_FRAME_LEASE] = {"LEASE",     COUNT | GENERATION | RANGES,          16               },
-    [HR_FRAME_BIND] = {"BIND",      COUNT | GENERATION | RANGES,          16               },
-    [HR_FRAME_DATA] = {"DATA",      POSITION | COUNT | GENERATION | BODY, HR_FRAME_DATA_MAX},
-    [HR_FRAME_FINISHED] = {"FINISHED",  COUNT | GENERATION | RANGES,          16               },
-    [HR_FRAME_CREDIT] = {"CREDIT",    POSITION | GENERATION,                8                },
-    [HR_FRAME_COMMIT] = {"COMMIT",    COUNT | GENERATION | RANGES,          8                },
-    [HR_FRAME_COMMITTED] = {"COMMITTED", GENERATION,                           8                },
-    [HR_FRAME_ERROR] = {"ERROR",     0,                                    4                },
-    [HR_FRAME_GOODBYE] = {"GOODBYE",   0,                                    0                },
-    [HR_FRAME_JOB] = {"JOB",       POSITION | BODY,                      HR_FRAME_JOB_MAX },
-    [HR_FRAME_WORKERS] = {"WORKERS",   COUNT | BODY,                         HR_FRAME_LIST_MAX},
+    [HR_FRAME_HELLO] = {"HELLO",     POSITION | COUNT | GENERATION,        40                },
+    [HR_FRAME_WELCOME] = {"WELCOME",   POSITION | GENERATION,                32                },
+    [HR_FRAME_PROGRESS] = {"PROGRESS",  POSITION | GENERATION,                0                 },
+    [HR_FRAME_ACK] = {"ACK",       POSITION | GENERATION,                0                 },
+    [HR_FRAME_LEASE] = {"LEASE",     COUNT | GENERATION | RANGES,          16                },
+    [HR_FRAME_BIND] = {"BIND",      COUNT | GENERATION | RANGES,          16                },
+    [HR_FRAME_DATA] = {"DATA",      POSITION | COUNT | GENERATION | BODY, HR_FRAME_DATA_MAX },
+    [HR_FRAME_FINISHED] = {"FINISHED",  COUNT | GENERATION | RANGES,          16                },
+    [HR_FRAME_CREDIT] = {"CREDIT",    POSITION | GENERATION,                8                 },
+    [HR_FRAME_COMMIT] = {"COMMIT",    COUNT | GENERATION | RANGES,          8                 },
+    [HR_FRAME_COMMITTED] = {"COMMITTED", GENERATION,                           8                 },
+    [HR_FRAME_ERROR] = {"ERROR",     0,                                    4                 },
+    [HR_FRAME_GOODBYE] = {"GOODBYE",   0,                                    0                 },
+    [HR_FRAME_JOB] = {"JOB",       POSITION | BODY,                      HR_FRAME_JOB_MAX  },
+    [HR_FRAME_WORKERS] = {"WORKERS",   COUNT | BODY,                         HR_FRAME_LIST_MAX },
+    [HR_FRAME_AUTH] = {"AUTH",      BODY,                                 HR_FRAME_TOKEN_MAX},
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -138,6 +139,7 @@ static void visit(struct stream *s, struct hr_frame *f)
     case HR_FRAME_GOODBYE:
     case HR_FRAME_JOB:
     case HR_FRAME_WORKERS:
+    case HR_FRAME_AUTH:
         return;
     }
 }

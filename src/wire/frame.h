@@ -22,6 +22,7 @@
 #define HR_FRAME_RANGES_MAX 64u      /* of one message */
 #define HR_FRAME_JOB_MAX (1u << 22)  /* payload of JOB */
 #define HR_FRAME_LIST_MAX (1u << 20) /* payload of WORKERS */
+#define HR_FRAME_TOKEN_MAX 255u      /* payload of AUTH */
 #define HR_FRAME_TEXT_MAX 255u       /* of an ERROR, without the terminating NUL */
 #define HR_FRAME_POSITION_MAX ((uint64_t)1 << 60) /* sums of a few do not wrap */
 #define HR_FRAME_WORLD_MAX (1u << 20)             /* consumers of a job */
@@ -44,7 +45,8 @@
     X(ERROR, 12)     /* refused, with the reason */                                      \
     X(GOODBYE, 13)   /* I leave; a worker finishes what it has */                        \
     X(JOB, 14)       /* client: what is to be made */                                    \
-    X(WORKERS, 15)   /* worker: my address; dispatcher: those of all */
+    X(WORKERS, 15)   /* worker: my address; dispatcher: those of all */                  \
+    X(AUTH, 16)      /* whoever connects, first: the token */
 
 enum hr_frame_type {
 #define HR_FRAME_ENUM(name, value) HR_FRAME_##name = (value),
@@ -114,7 +116,7 @@ struct hr_frame {
 const char *hr__frame_name(enum hr_frame_type type);
 
 /* Whether the payload is a body of any size up to its type's limit, which frames carry
- * without looking into it: DATA, JOB, WORKERS. */
+ * without looking into it: DATA, JOB, WORKERS, AUTH. */
 bool hr__frame_has_body(enum hr_frame_type type);
 
 /* Writes a message without a body to `to`, which has room for HR_FRAME_HEAD +

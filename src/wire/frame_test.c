@@ -138,11 +138,13 @@ TEST(every_control_message_reads_back_as_it_was_written)
 TEST(a_body_has_any_bytes_and_its_hash)
 {
     const struct hr_frame frames[] = {
-        {HR_FRAME_DATA,    .position = 7, .count = 3, .generation = 2},
-        {HR_FRAME_JOB, .position = 7             },
-        {HR_FRAME_WORKERS,   .count = 2  },
+        {HR_FRAME_DATA,  .position = 7, .count = 3, .generation = 2},
+        {HR_FRAME_JOB,    .position = 7},
+        {HR_FRAME_WORKERS,              .count = 2},
+        {HR_FRAME_AUTH},
     };
-    const uint32_t most[] = {HR_FRAME_DATA_MAX, HR_FRAME_JOB_MAX, HR_FRAME_LIST_MAX};
+    const uint32_t most[] = {HR_FRAME_DATA_MAX, HR_FRAME_JOB_MAX, HR_FRAME_LIST_MAX,
+                             HR_FRAME_TOKEN_MAX};
 
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
         uint32_t more = most[i] + 1;
@@ -286,5 +288,5 @@ TEST(names_are_those_of_the_types)
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_GOODBYE), "GOODBYE");
     CHECK(hr__frame_name((enum hr_frame_type)0) == NULL);
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_WORKERS), "WORKERS");
-    CHECK(hr__frame_name((enum hr_frame_type)16) == NULL);
+    CHECK(hr__frame_name((enum hr_frame_type)17) == NULL);
 }

@@ -8,66 +8,12 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
+from service_support import LONG, Service, begin, digest, free_port, token_file, wait_until
 from support import at_place, example, graph, main, one_line, photos, run, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
-LONG = 100  # seconds, for what takes a moment
 EPOCHS = 25  # of runs that are killed
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def begin(*words):
-    """Starts a dispatcher or worker and waits until it listens."""
-    process = start(*words)
-    line = process.stdout.readline()
-    assert "listens at 127.0.0.1:" in line, line + process.stderr.read()
-    process.address = line.split()[-1]
-    return process
-
-
-class Service:
-    """A dispatcher and workers."""
-
-    def __init__(self, workers=2, threads=1, options=()):
-        self.options = options
-        self.address = f"127.0.0.1:{free_port()}"
-        self.threads = threads
-        self.dispatcher = self.begin_dispatcher()
-        self.workers = [self.begin_worker() for _ in range(workers)]
-
-    def begin_dispatcher(self):
-        return begin("dispatcher", "--listen", self.address, *self.options)
-
-    def begin_worker(self):
-        return begin("worker", "--dispatcher", self.address, "--threads", self.threads)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in [self.dispatcher, *self.workers]:
-            process.kill()
-            process.communicate()
-
-    def kill_worker(self, at):
-        self.workers[at].kill()
-        self.workers[at].communicate()
-        self.workers[at] = self.begin_worker()
-
-    def kill_dispatcher(self):
-        self.dispatcher.kill()
-        self.dispatcher.communicate()
-        self.dispatcher = self.begin_dispatcher()
-
-
-def digest(*words):
-    return run("run", *words, "--digest", "-q").stdout.strip()
 
 
 numbers = """pipeline:
@@ -123,7 +69,7 @@ def what_a_service_cannot_do_is_refused_at_once():
              "record.filter", "record.filter", "without the service")
     one_line(run("run", graph("numbers.yaml", numbers), "--service", "somewhere", code=None), "HOST:PORT")
     one_line(run("run", graph("numbers.yaml", numbers), "--job", "a", code=2), "--service")
-    one_line(run("worker", "--dispatcher", "127.0.0.1:1", "--listen", "0.0.0.0:0", code=None), "which address clients reach it")
+    one_line(run("worker", "--dispatcher", "127.0.0.1:1", "--listen", "0.0.0.0:0", "--insecure", code=None), "which address clients reach it")
 
 
 @test
@@ -195,13 +141,6 @@ def a_dispatcher_that_is_not_there_is_named():
     assert "cannot connect to 127.0.0.1:" in done.stderr and "refused" in done.stderr, done.stderr
 
 
-def wait_until(condition):
-    until = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < until, "this takes too long"
-        time.sleep(0.02)
-
-
 def lines_until(process, part):
     """Reads its stderr until a line has `part`."""
     seen = []
@@ -210,6 +149,44 @@ def lines_until(process, part):
         if part in line:
             return seen
     raise AssertionError(f"no '{part}' in {''.join(seen)}")
+
+
+@test
+def only_who_has_the_token_takes_part():
+    right, wrong = token_file("right", "r" * 40), token_file("wrong", "w" * 40)
+    text = graph("numbers.yaml", numbers)
+    wanted = digest(text)
+    with Service(2, options=["--token-file", right], worker_options=["--token-file", right]) as service:
+        words = ["run", text, "-q", "--service", service.address]
+        assert digest(text, "--service", service.address, "--token-file", right) == wanted
+        for given, message in (([], "a token is needed"), (["--token-file", wrong], "the token is wrong")):
+            one_line(run(*words, *given, code=1), "the dispatcher refuses this client", message)
+            done = run("worker", "--dispatcher", service.address, *given, code=1)
+            assert "the dispatcher at" in done.stderr and message in done.stderr, done.stderr
+        for environment in ({"HEADRACE_TOKEN_FILE": str(right)}, {"HEADRACE_TOKEN": "r" * 40}):
+            assert run(*words, "--digest", env=environment).stdout.strip() == wanted
+
+
+@test
+def a_worker_has_the_token_too():
+    right, wrong = token_file("right", "r" * 40), token_file("wrong", "w" * 40)
+    text = graph("numbers.yaml", numbers)
+    with Service(1, worker_options=["--token-file", right]) as service:  # the dispatcher has none
+        done = run("run", text, "-q", "--service", service.address, "--token-file", wrong, code=1)
+        one_line(done, "the token is wrong")
+
+
+@test
+def without_a_token_nothing_listens_beyond_this_machine():
+    one_line(run("dispatcher", "--listen", "0.0.0.0:0", code=2), "--token-file", "--insecure")
+    one_line(run("worker", "--dispatcher", "127.0.0.1:1", "--listen", "0.0.0.0:0", "--address", "127.0.0.1:1", code=2), "--insecure")
+    one_line(run("dispatcher", "--token-file", temp / "nowhere", code=2), "nowhere")
+    one_line(run("dispatcher", "--token-file", token_file("short", "short"), code=2), "16 to 255 characters")
+    for more in (["--insecure"], ["--token-file", token_file("right", "r" * 40)]):
+        process = start("dispatcher", "--listen", "0.0.0.0:0", *more)
+        assert "listens at 0.0.0.0:" in process.stdout.readline()
+        process.kill()
+        process.communicate()
 
 
 @test

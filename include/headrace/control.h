@@ -1,0 +1,75 @@
+/*
+ * headrace/control.h - asking a running dispatcher over its control port: what workers
+ * and jobs it has, and letting a worker finish and leave.
+ *
+ * The port speaks HTTP and JSON (docs/control.json describes it); these functions are
+ * what the commands status, workers, jobs, drain and top use. They block until the
+ * answer has come, or options.timeout_ns has passed.
+ */
+#ifndef HR_CONTROL_H
+#define HR_CONTROL_H
+
+#include "headrace/base.h"
+
+HR_BEGIN_DECLS
+
+struct hr_control_options {
+    const char *address;    /* "host:port" of the control port */
+    const char *token_file; /* as in headrace/service.h */
+    uint64_t timeout_ns;
+    uint64_t reserved[4]; /* zero */
+};
+
+/* Defaults: 127.0.0.1:7071, 10 s. */
+HR_API void hr_control_options_init(struct hr_control_options *options);
+
+struct hr_control_worker {
+    char address[256]; /* where clients reach it */
+    bool draining;     /* it gets no more leases */
+    uint64_t leases;   /* that it has */
+    uint64_t positions_leased,
+        positions_finished;  /* of those; since it connected. A position is a batch */
+    double position_seconds; /* measured time for one; 0: unknown */
+    double silent_seconds;   /* since its last message */
+};
+
+struct hr_control_job {
+    char name[129];
+    uint64_t positions, cursor; /* of the run; that its client has taken */
+    uint64_t positions_leased;
+    uint64_t generation; /* how often a client of it has begun */
+    bool connected, done;
+};
+
+struct hr_control_status {
+    char version[64], address[256];
+    double uptime_seconds;
+    uint64_t connections, connections_max, clients, positions_finished;
+    struct hr_control_worker *workers;
+    struct hr_control_job *jobs;
+    size_t worker_count, job_count;
+};
+
+/* HR_ERR_IO, HR_ERR_TIMEOUT, HR_ERR_DENIED (the token), HR_ERR_FORMAT (another program
+ * answers), HR_ERR_UNSUPPORTED (no libevent). */
+HR_API HR_CHECK enum hr_err
+hr_control_status(const struct hr_control_options *options,
+                  struct hr_control_status **ret_status, struct hr_error *reterr);
+/* NULL is allowed. */
+HR_API void hr_control_status_free(struct hr_control_status *status);
+
+/* The body of the answer to GET `path`, such as "/v1/workers"; free it with hr_free().
+ * Fails like hr_control_status, and with HR_ERR_NOT_FOUND. */
+HR_API HR_CHECK enum hr_err
+hr_control_get(const struct hr_control_options *options, const char *path,
+               char **ret_body, struct hr_error *reterr);
+
+/* Tells the worker that clients reach at `worker` ("host:port") to finish what it has and
+ * leave. Returns at once; the worker is in hr_control_status until it is gone.
+ * HR_ERR_NOT_FOUND, and as above. */
+HR_API HR_CHECK enum hr_err hr_control_drain(const struct hr_control_options *options,
+                                             const char *worker, struct hr_error *reterr);
+
+HR_END_DECLS
+
+#endif

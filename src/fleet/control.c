@@ -1,0 +1,325 @@
+/*
+ * fleet/control.c - what a dispatcher answers over HTTP: docs/control.json (OpenAPI)
+ * describes it.
+ *
+ * Reads the dispatcher's tables under the net's lock; the only request that changes
+ * anything is a drain.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/doc.h"
+#include "fleet/control.h"
+#include "fleet/dispatcher.h"
+
+static double seconds_since(uint64_t then)
+{
+    return (double)(hr__now_ns() - then) * 1e-9;
+}
+
+static void add_number(struct hr_str *out, const char *key, double value)
+{
+    hr__str_addf(out, "\"%s\":", key);
+    hr__str_add_double(out, value);
+}
+
+static bool is_worker(const struct hr_dispatcher_process *d, uint32_t peer)
+{
+    return d->role.peers[peer].role == HR_FRAME_WORKER && d->peers[peer].address != NULL;
+}
+
+static uint32_t count_role(const struct hr_dispatcher_process *d, uint32_t role)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 1; i <= d->peers_max; i++)
+        count += d->role.peers[i].role == role;
+    return count;
+}
+
+/* ---- JSON ---- */
+
+static void
+add_worker(const struct hr_dispatcher_process *d, uint32_t peer, struct hr_str *out)
+{
+    const struct hr_lease_peer *role = &d->role.peers[peer];
+    const char *address = d->peers[peer].address;
+
+    hr__str_add(out, "{\"address\":");
+    hr__str_add_json(out, address, strlen(address));
+    hr__str_addf(out,
+                 ",\"draining\":%s,\"leases\":%u,\"leases_max\":%u,"
+                 "\"positions_leased\":%llu,\"positions_finished\":%llu,",
+                 role->leaving ? "true" : "false", role->held, role->slots,
+                 (unsigned long long)role->outstanding,
+                 (unsigned long long)role->finished);
+    add_number(out, "position_seconds", role->ns_per_position * 1e-9);
+    hr__str_add(out, ",");
+    add_number(out, "silent_seconds", seconds_since(role->heard_ns));
+    hr__str_add(out, "}");
+}
+
+static void add_workers(const struct hr_dispatcher_process *d, struct hr_str *out)
+{
+    const char *comma = "";
+
+    hr__str_add(out, "\"workers\":[");
+    for (uint32_t i = 1; i <= d->peers_max; i++)
+        if (is_worker(d, i)) {
+            hr__str_add(out, comma);
+            add_worker(d, i, out);
+            comma = ",";
+        }
+    hr__str_add(out, "]");
+}
+
+static void add_job(const struct hr_dispatcher_job *job, const struct hr_lease_job *role,
+                    struct hr_str *out)
+{
+    const struct hr_lease_consumer *client = &role->consumers[0]; /* a job has one */
+
+    hr__str_add(out, "{\"name\":");
+    hr__str_add_json(out, job->name, strlen(job->name));
+    hr__str_addf(out,
+                 ",\"id\":\"%016llx\",\"positions\":%llu,\"cursor\":%llu,"
+                 "\"positions_leased\":%llu,\"leases\":%zu,\"generation\":%u,"
+                 "\"connected\":%s,\"done\":%s}",
+                 (unsigned long long)job->id, (unsigned long long)role->options.end,
+                 (unsigned long long)client->cursor,
+                 (unsigned long long)client->outstanding, client->leases.count,
+                 client->generation, client->peer != 0 ? "true" : "false",
+                 hr__lease_job_is_done(role) ? "true" : "false");
+}
+
+static void add_jobs(const struct hr_dispatcher_process *d, struct hr_str *out)
+{
+    const char *comma = "";
+
+    hr__str_add(out, "\"jobs\":[");
+    for (const struct hr_dispatcher_job *job = d->jobs; job != NULL; job = job->next) {
+        const struct hr_lease_job *role = hr__lease_find_job(&d->role, job->id);
+
+        if (role == NULL)
+            continue;
+        hr__str_add(out, comma);
+        add_job(job, role, out);
+        comma = ",";
+    }
+    hr__str_add(out, "]");
+}
+
+static void add_status(const struct hr_dispatcher_process *d, struct hr_str *out)
+{
+    struct hr_net_counts net;
+
+    hr__net_counts(d->base.net, &net);
+    hr__str_addf(out,
+                 "{\"version\":\"" HR_VERSION "\",\"address\":\"%s\","
+                 "\"connections\":%u,\"connections_max\":%u,\"clients\":%u,"
+                 "\"jobs_max\":%u,\"positions_finished\":%llu,",
+                 hr__net_address(d->base.net), net.open, d->peers_max,
+                 count_role(d, HR_FRAME_CLIENT), d->jobs_max,
+                 (unsigned long long)d->role.counts.positions_finished);
+    add_number(out, "uptime_seconds", seconds_since(d->started_ns));
+    hr__str_add(out, ",");
+    add_workers(d, out);
+    hr__str_add(out, ",");
+    add_jobs(d, out);
+    hr__str_add(out, "}\n");
+}
+
+/* ---- metrics ---- */
+
+static void metric(struct hr_str *out, const char *name, const char *type,
+                   const char *help, const char *labels, double value)
+{
+    hr__str_addf(out, "# HELP headrace_%s %s\n# TYPE headrace_%s %s\nheadrace_%s%s ",
+                 name, help, name, type, name, labels);
+    hr__str_add_double(out, value);
+    hr__str_add(out, "\n");
+}
+
+static void
+counter(struct hr_str *out, const char *name, const char *help, uint64_t value)
+{
+    metric(out, name, "counter", help, "", (double)value);
+}
+
+static void gauge(struct hr_str *out, const char *name, const char *help, double value)
+{
+    metric(out, name, "gauge", help, "", value);
+}
+
+static double resident_bytes(void)
+{
+    unsigned long long size = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%llu %llu", &size, &resident) != 2)
+        resident = 0;
+    fclose(file);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void add_leases(const struct hr_lease_counts *c, struct hr_str *out)
+{
+    counter(out, "leases_total", "Leases given to workers.", c->leases);
+    counter(out, "positions_leased_total", "Positions in leases given to workers.",
+            c->positions);
+    counter(out, "leases_finished_total", "Leases that workers say they have sent.",
+            c->leases_finished);
+    counter(out, "positions_finished_total", "Positions that workers say they have sent.",
+            c->positions_finished);
+    counter(out, "positions_taken_total", "Positions that clients say they have taken.",
+            c->positions_taken);
+    counter(out, "leases_expired_total", "Leases that ended at their deadline.",
+            c->leases_expired);
+    counter(out, "leases_hedged_total",
+            "Leases given to a second worker because the first was slow.",
+            c->leases_hedged);
+}
+
+static void add_connections(const struct hr_dispatcher_process *d, struct hr_str *out)
+{
+    struct hr_net_counts net;
+
+    hr__net_counts(d->base.net, &net);
+    gauge(out, "connections", "Open connections.", net.open);
+    gauge(out, "connections_max", "Connections that are accepted at a time.",
+          d->peers_max);
+    counter(out, "connections_turned_away_total",
+            "Connections refused because all places were taken.", net.turned_away);
+    counter(out, "connections_idle_closed_total",
+            "Connections closed because they said no HELLO.", net.strangers_closed);
+    counter(out, "connections_denied_total",
+            "Connections refused because of their token.", net.denied);
+    counter(out, "jobs_refused_total", "Jobs refused because there were too many.",
+            d->jobs_refused);
+}
+
+static void add_metrics(const struct hr_dispatcher_process *d, struct hr_str *out)
+{
+    uint64_t outstanding = 0;
+    uint32_t workers = 0, draining = 0;
+
+    for (uint32_t i = 1; i <= d->peers_max; i++)
+        if (is_worker(d, i)) {
+            workers++;
+            draining += d->role.peers[i].leaving;
+            outstanding += d->role.peers[i].outstanding;
+        }
+    metric(out, "build_info", "gauge", "The release.", "{version=\"" HR_VERSION "\"}", 1);
+    gauge(out, "uptime_seconds", "Since the dispatcher began.",
+          seconds_since(d->started_ns));
+    gauge(out, "workers", "Connected workers.", workers);
+    gauge(out, "workers_draining", "Workers that get no more leases.", draining);
+    gauge(out, "clients", "Connected clients.", count_role(d, HR_FRAME_CLIENT));
+    gauge(out, "jobs", "Known jobs.", (double)d->role.job_count);
+    gauge(out, "positions_in_work", "Positions leased and not sent yet.",
+          (double)outstanding);
+    add_leases(&d->role.counts, out);
+    add_connections(d, out);
+    counter(out, "events_lost_total", "Lines of the events log that were not written.",
+            hr__events_lost(d->events));
+    metric(out, "process_cpu_seconds_total", "counter", "CPU time of this process.", "",
+           (double)hr__cpu_process_ns() * 1e-9);
+    gauge(out, "process_resident_memory_bytes", "Memory of this process.",
+          resident_bytes());
+}
+
+/* ---- requests ---- */
+
+static void refuse(struct hr_http_answer *answer, int status, const char *format, ...)
+    HR_PRINTF(3, 4);
+static void refuse(struct hr_http_answer *answer, int status, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    answer->status = status;
+    hr__str_add(&answer->body, "{\"error\":");
+    hr__str_add_json(&answer->body, text, strlen(text));
+    hr__str_add(&answer->body, "}\n");
+}
+
+static void drain(struct hr_dispatcher_process *d, const struct hr_http_request *request,
+                  struct hr_http_answer *answer)
+{
+    char worker[HR_NET_ADDRESS_MAX];
+    struct hr_error error = {0};
+    enum hr_err code =
+        hr__control_read_drain(request->body, request->body_bytes, worker, &error);
+
+    if (code != HR_OK) {
+        refuse(answer, 400, "%s", error.message);
+        return;
+    }
+    if (hr__dispatcher_drain(d, worker, &error) != HR_OK) {
+        refuse(answer, 404, "%s", error.message);
+        return;
+    }
+    hr__str_add(&answer->body, "{\"draining\":");
+    hr__str_add_json(&answer->body, worker, strlen(worker));
+    hr__str_add(&answer->body, "}\n");
+}
+
+/* Whether a new run would be taken. */
+static bool is_ready(const struct hr_dispatcher_process *d)
+{
+    struct hr_net_counts net;
+
+    hr__net_counts(d->base.net, &net);
+    return net.open < d->peers_max && d->role.job_count < d->jobs_max;
+}
+
+static void get(const struct hr_dispatcher_process *d, const char *path,
+                struct hr_http_answer *answer)
+{
+    struct hr_str *out = &answer->body;
+
+    if (strcmp(path, "/healthz") == 0) {
+        hr__str_add(out, "{\"healthy\":true}\n");
+    } else if (strcmp(path, "/readyz") == 0) {
+        bool ready = is_ready(d);
+
+        answer->status = ready ? 200 : 503;
+        hr__str_addf(out, "{\"ready\":%s}\n", ready ? "true" : "false");
+    } else if (strcmp(path, "/metrics") == 0) {
+        answer->type = "text/plain; version=0.0.4; charset=utf-8";
+        add_metrics(d, out);
+    } else if (strcmp(path, "/v1/status") == 0) {
+        add_status(d, out);
+    } else if (strcmp(path, "/v1/workers") == 0) {
+        hr__str_add(out, "{");
+        add_workers(d, out);
+        hr__str_add(out, "}\n");
+    } else if (strcmp(path, "/v1/jobs") == 0) {
+        hr__str_add(out, "{");
+        add_jobs(d, out);
+        hr__str_add(out, "}\n");
+    } else {
+        refuse(answer, 404, "there is no %.200s", path);
+    }
+}
+
+void hr__control_answer(void *user, const struct hr_http_request *request,
+                        struct hr_http_answer *answer)
+{
+    struct hr_dispatcher_process *d = user;
+    bool drains = strcmp(request->path, "/v1/drain") == 0;
+
+    if (drains && request->post)
+        drain(d, request, answer);
+    else if (drains || request->post)
+        refuse(answer, 405, "%.200s does not take this method", request->path);
+    else
+        get(d, request->path, answer);
+}

@@ -1,0 +1,180 @@
+/*
+ * fleet/control_read.c - see control.h.
+ */
+#include "fleet/control.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/doc.h"
+#include "core/error.h"
+
+enum hr_err
+hr__control_read_drain(const char *text, size_t bytes,
+                       char ret_worker[HR_NET_ADDRESS_MAX], struct hr_error *reterr)
+{
+    const char *worker;
+    struct hr_doc *doc;
+    enum hr_err code = HR_OK;
+
+    HR_TRY(hr__doc_parse(text, bytes, "request.json", &doc, reterr));
+    worker = hr__doc_get_string(doc, "worker");
+    if (worker == NULL || strlen(worker) >= HR_NET_ADDRESS_MAX)
+        code = hr__fail(reterr, HR_ERR_FORMAT,
+                        "expected {\"worker\": \"host:port\"}, as /v1/workers says it");
+    else
+        memcpy(ret_worker, worker, strlen(worker) + 1);
+    hr__doc_destroy(doc);
+    return code;
+}
+
+/* ---- /v1/status ---- */
+
+static enum hr_err wrong(const char *key, struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_FORMAT,
+                    "this is no answer of a dispatcher: \"%s\" is missing or of another "
+                    "type",
+                    key);
+}
+
+static enum hr_err get_count(const struct hr_doc *doc, const char *key, uint64_t *ret,
+                             struct hr_error *reterr)
+{
+    const struct hr_doc *value = hr__doc_get(doc, key);
+
+    if (value == NULL || value->kind != HR_DOC_INT || value->as.integer < 0)
+        return wrong(key, reterr);
+    *ret = (uint64_t)value->as.integer;
+    return HR_OK;
+}
+
+static enum hr_err get_double(const struct hr_doc *doc, const char *key, double *ret,
+                              struct hr_error *reterr)
+{
+    const struct hr_doc *value = hr__doc_get(doc, key);
+
+    if (value != NULL && value->kind == HR_DOC_INT)
+        *ret = (double)value->as.integer;
+    else if (value != NULL && value->kind == HR_DOC_DOUBLE)
+        *ret = value->as.number;
+    else
+        return wrong(key, reterr);
+    return HR_OK;
+}
+
+static enum hr_err
+get_bool(const struct hr_doc *doc, const char *key, bool *ret, struct hr_error *reterr)
+{
+    const struct hr_doc *value = hr__doc_get(doc, key);
+
+    if (value == NULL || value->kind != HR_DOC_BOOL)
+        return wrong(key, reterr);
+    *ret = value->as.boolean;
+    return HR_OK;
+}
+
+static enum hr_err get_text(const struct hr_doc *doc, const char *key, char *to,
+                            size_t room, struct hr_error *reterr)
+{
+    const char *text = hr__doc_get_string(doc, key);
+
+    if (text == NULL || strlen(text) >= room)
+        return wrong(key, reterr);
+    memcpy(to, text, strlen(text) + 1);
+    return HR_OK;
+}
+
+static enum hr_err read_worker(const struct hr_doc *doc, struct hr_control_worker *w,
+                               struct hr_error *reterr)
+{
+    HR_TRY(get_text(doc, "address", w->address, sizeof w->address, reterr));
+    HR_TRY(get_bool(doc, "draining", &w->draining, reterr));
+    HR_TRY(get_count(doc, "leases", &w->leases, reterr));
+    HR_TRY(get_count(doc, "positions_leased", &w->positions_leased, reterr));
+    HR_TRY(get_count(doc, "positions_finished", &w->positions_finished, reterr));
+    HR_TRY(get_double(doc, "position_seconds", &w->position_seconds, reterr));
+    return get_double(doc, "silent_seconds", &w->silent_seconds, reterr);
+}
+
+static enum hr_err
+read_job(const struct hr_doc *doc, struct hr_control_job *j, struct hr_error *reterr)
+{
+    HR_TRY(get_text(doc, "name", j->name, sizeof j->name, reterr));
+    HR_TRY(get_count(doc, "positions", &j->positions, reterr));
+    HR_TRY(get_count(doc, "cursor", &j->cursor, reterr));
+    HR_TRY(get_count(doc, "positions_leased", &j->positions_leased, reterr));
+    HR_TRY(get_count(doc, "generation", &j->generation, reterr));
+    HR_TRY(get_bool(doc, "connected", &j->connected, reterr));
+    return get_bool(doc, "done", &j->done, reterr);
+}
+
+static const struct hr_doc *get_list(const struct hr_doc *doc, const char *key)
+{
+    const struct hr_doc *list = hr__doc_get(doc, key);
+
+    return list != NULL && list->kind == HR_DOC_LIST ? list : NULL;
+}
+
+static enum hr_err
+read_lists(const struct hr_doc *doc, struct hr_control_status *s, struct hr_error *reterr)
+{
+    const struct hr_doc *workers = get_list(doc, "workers"),
+                        *jobs = get_list(doc, "jobs");
+
+    if (workers == NULL || jobs == NULL)
+        return wrong(workers == NULL ? "workers" : "jobs", reterr);
+    s->workers = hr__calloc(workers->as.list.count + 1, sizeof *s->workers);
+    s->jobs = hr__calloc(jobs->as.list.count + 1, sizeof *s->jobs);
+    if (s->workers == NULL || s->jobs == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < workers->as.list.count; i++)
+        HR_TRY(read_worker(workers->as.list.items[i], &s->workers[s->worker_count++],
+                           reterr));
+    for (size_t i = 0; i < jobs->as.list.count; i++)
+        HR_TRY(read_job(jobs->as.list.items[i], &s->jobs[s->job_count++], reterr));
+    return HR_OK;
+}
+
+static enum hr_err read_status(const struct hr_doc *doc, struct hr_control_status *s,
+                               struct hr_error *reterr)
+{
+    HR_TRY(get_text(doc, "version", s->version, sizeof s->version, reterr));
+    HR_TRY(get_text(doc, "address", s->address, sizeof s->address, reterr));
+    HR_TRY(get_double(doc, "uptime_seconds", &s->uptime_seconds, reterr));
+    HR_TRY(get_count(doc, "connections", &s->connections, reterr));
+    HR_TRY(get_count(doc, "connections_max", &s->connections_max, reterr));
+    HR_TRY(get_count(doc, "clients", &s->clients, reterr));
+    HR_TRY(get_count(doc, "positions_finished", &s->positions_finished, reterr));
+    return read_lists(doc, s, reterr);
+}
+
+void hr__control_status_free(struct hr_control_status *status)
+{
+    if (status == NULL)
+        return;
+    hr__free(status->workers);
+    hr__free(status->jobs);
+    hr__free(status);
+}
+
+enum hr_err
+hr__control_read_status(const char *text, size_t bytes,
+                        struct hr_control_status **ret_status, struct hr_error *reterr)
+{
+    struct hr_control_status *status;
+    struct hr_doc *doc;
+    enum hr_err code;
+
+    HR_TRY(hr__doc_parse(text, bytes, "status.json", &doc, reterr));
+    status = hr__calloc(1, sizeof *status);
+    code = status != NULL ? read_status(doc, status, reterr)
+                          : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    hr__doc_destroy(doc);
+    if (code != HR_OK) {
+        hr__control_status_free(status);
+        return code;
+    }
+    *ret_status = status;
+    return HR_OK;
+}

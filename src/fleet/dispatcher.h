@@ -1,0 +1,52 @@
+/*
+ * fleet/dispatcher.h - private interface between dispatcher.c (frames), control.c (HTTP)
+ * and events.c (the log) of a dispatcher's process.
+ */
+#ifndef HR_FLEET_DISPATCHER_H
+#define HR_FLEET_DISPATCHER_H
+
+#include "fleet/events.h"
+#include "fleet/job.h"
+#include "fleet/service.h"
+#include "net/http.h"
+#include "svc/lease.h"
+
+struct hr_dispatcher_peer {
+    char *address;   /* of a worker: where clients reach it; or NULL */
+    bool wants_list; /* a client that has not been told the latest workers */
+    bool is_client;
+    bool known;                    /* its HELLO was accepted */
+    bool goodbye;                  /* it said so: its end is no failure */
+    bool draining;                 /* the log says so */
+    char job[HR_JOB_NAME_MAX + 1]; /* of a client */
+};
+
+/* What the role does not know of a job. In order of the jobs' coming. */
+struct hr_dispatcher_job {
+    struct hr_dispatcher_job *next;
+    uint64_t id;
+    bool done; /* the log says so */
+    char name[HR_JOB_NAME_MAX + 1];
+};
+
+struct hr_dispatcher_process {
+    struct hr_service base;
+    struct hr_dispatcher role;
+    struct hr_actions actions;
+    struct hr_dispatcher_peer *peers; /* by number */
+    struct hr_dispatcher_job *jobs;
+    uint32_t peers_max, jobs_max;
+    uint64_t started_ns, jobs_refused;
+    struct hr_http *control;  /* or NULL */
+    struct hr_events *events; /* or NULL */
+};
+
+/* Tells the worker at this address to drain. HR_ERR_NOT_FOUND. */
+HR_CHECK enum hr_err hr__dispatcher_drain(struct hr_dispatcher_process *d,
+                                          const char *address, struct hr_error *reterr);
+
+/* control.c: an hr_http_fn. */
+void hr__control_answer(void *user, const struct hr_http_request *request,
+                        struct hr_http_answer *answer);
+
+#endif
