@@ -7,6 +7,7 @@
  */
 #include "cli.h"
 #include "caret.h"
+#include "settings.h"
 #include "term.h"
 
 #include <errno.h>
@@ -212,9 +213,16 @@ find_letter(const struct cli_command *command, char letter)
     return NULL;
 }
 
+/* Where a setting comes from, for messages: "FILE:3: ", "VARIABLE: "; "" for the command
+ * line. */
+static char setting_place[512];
+
 static int
 wrong_value(const struct cli_option *option, const char *value, const char *wanted)
 {
+    if (setting_place[0] != '\0')
+        return cli_usage("%s%s expects %s, not '%s'", setting_place, option->name, wanted,
+                         value);
     return cli_usage("--%s expects %s, not '%s'", option->name, wanted, value);
 }
 
@@ -447,11 +455,172 @@ static void find_colour(int argc, char **argv)
     }
 }
 
+/* ---- settings ---- */
+
+/* The argument of --name on the command line, or NULL; *ret_given: it is there. */
+static const char *find_word(int argc, char **argv, const char *name, bool *ret_given)
+{
+    size_t length = strlen(name);
+
+    *ret_given = false;
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *word = argv[i];
+
+        if (strncmp(word, "--", 2) != 0 || strncmp(word + 2, name, length) != 0 ||
+            (word[2 + length] != '\0' && word[2 + length] != '='))
+            continue;
+        *ret_given = true;
+        return word[2 + length] == '=' ? word + 3 + length
+               : i + 1 < argc          ? argv[i + 1]
+                                       : NULL;
+    }
+    return NULL;
+}
+
+static bool is_setting(const struct cli_command *command, const struct cli_option *option)
+{
+    return strcmp(option->name, "config") != 0 &&
+           strcmp(option->name, "show-config") != 0 &&
+           strcmp(option->name, command->settings_unless) != 0;
+}
+
+static int set(const struct cli_option *option, char *value, void *values)
+{
+    int code;
+
+    if (option->type == CLI_FLAG)
+        code = read_bool(option, value, (bool *)((char *)values + option->offset));
+    else
+        code = read_value(option, value, values);
+    setting_place[0] = '\0';
+    return code;
+}
+
+static int set_line(const struct cli_command *command, const char *path,
+                    const struct settings_line *line, uint64_t *seen, void *values)
+{
+    const struct cli_option *option =
+        find_in(command->options, command->option_count, line->name, strlen(line->name));
+    size_t at;
+
+    if (option == NULL || !is_setting(command, option))
+        return cli_usage("%s:%d: headrace %s has no setting '%s'", path, line->number,
+                         command->name, line->name);
+    at = (size_t)(option - command->options);
+    if (*seen >> at & 1)
+        return cli_usage("%s:%d: '%s' is there twice", path, line->number, line->name);
+    *seen |= (uint64_t)1 << at;
+    snprintf(setting_place, sizeof(setting_place), "%s:%d: ", path, line->number);
+    return set(option, line->value, values);
+}
+
+/* The values point into `text`. */
+static int read_settings(const struct cli_command *command, const char *path, char *text,
+                         void *values)
+{
+    struct settings_line line;
+    uint64_t seen = 0;
+    int number = 0, got, code = CLI_OK;
+
+    while (code == CLI_OK && (got = settings_next(&text, &number, &line)) != 0) {
+        if (got < 0)
+            return cli_usage("%s:%d: expected a line `option: value`", path, number);
+        code = set_line(command, path, &line, &seen, values);
+    }
+    return code;
+}
+
+static int read_file(const char *path, char **ret_text)
+{
+    FILE *file = fopen(path, "r");
+    char *text;
+    size_t length;
+
+    if (file == NULL)
+        return cli_failed("cannot read %s: %s", path, strerror(errno));
+    text = malloc(SETTINGS_MAX + 1);
+    length = text != NULL ? fread(text, 1, SETTINGS_MAX + 1, file) : 0;
+    fclose(file);
+    if (text == NULL)
+        return cli_failed("out of memory");
+    if (length > SETTINGS_MAX || memchr(text, '\0', length) != NULL) {
+        free(text);
+        return cli_usage("%s is no file of settings: it is too large, or not a text",
+                         path);
+    }
+    text[length] = '\0';
+    *ret_text = text;
+    return CLI_OK;
+}
+
+static int read_environment(const struct cli_command *command, void *values)
+{
+    int code = CLI_OK;
+
+    for (size_t i = 0; code == CLI_OK && i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+        char name[128], *value;
+
+        value =
+            getenv(settings_variable(command->name, option->name, name, sizeof(name)));
+        if (value == NULL || !is_setting(command, option))
+            continue;
+        snprintf(setting_place, sizeof(setting_place), "%s: ", name);
+        code = set(option, value, values);
+    }
+    return code;
+}
+
+/* File and environment; *ret_text must live as long as the values. */
+static int find_settings(const struct cli_command *command, int argc, char **argv,
+                         void *values, char **ret_text)
+{
+    char name[128];
+    bool given;
+    const char *path;
+    int code = CLI_OK;
+
+    if (command->settings_unless == NULL)
+        return CLI_OK;
+    find_word(argc, argv, command->settings_unless, &given);
+    if (given)
+        return CLI_OK;
+    path = find_word(argc, argv, "config", &given);
+    if (!given)
+        path = getenv(settings_variable(command->name, "config", name, sizeof(name)));
+    if (path != NULL && path[0] != '\0')
+        code = read_file(path, ret_text);
+    if (*ret_text != NULL)
+        code = read_settings(command, path, *ret_text, values);
+    return code == CLI_OK ? read_environment(command, values) : code;
+}
+
+int cli_show_settings(const struct cli_command *command, const void *values)
+{
+    for (size_t i = 0; i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+        const char *at = (const char *)values + option->offset;
+
+        if (!is_setting(command, option))
+            continue;
+        if (option->type == CLI_INT)
+            printf("%s: %lld\n", option->name, (long long)*(const int64_t *)at);
+        else if (option->type == CLI_FLAG)
+            printf("%s: %s\n", option->name, *(const bool *)at ? "true" : "false");
+        else if (option->type == CLI_TEXT && *(const char *const *)at != NULL)
+            printf("%s: %s\n", option->name, *(const char *const *)at);
+        else
+            printf("# %s:\n", option->name);
+    }
+    return CLI_OK;
+}
+
 int cli_run(const struct cli_command *command, int argc, char **argv)
 {
     void *values = calloc(1, command->values_bytes + 1);
     struct cli_rest rest = {.count = 0};
     bool help = false;
+    char *settings = NULL;
     int code;
 
     if (values == NULL)
@@ -459,11 +628,14 @@ int cli_run(const struct cli_command *command, int argc, char **argv)
     if (command->defaults != NULL)
         memcpy(values, command->defaults, command->values_bytes);
     find_colour(argc, argv);
-    code = parse(command, argc, argv, values, &rest, &help);
+    code = find_settings(command, argc, argv, values, &settings);
+    if (code == CLI_OK)
+        code = parse(command, argc, argv, values, &rest, &help);
     if (code == CLI_OK && help)
         cli_print_help(command, stdout);
     else if (code == CLI_OK)
         code = command->run(values, &rest);
     free_values(command, values);
+    free(settings);
     return code;
 }

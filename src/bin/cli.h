@@ -68,7 +68,11 @@ struct cli_command {
     const struct cli_example *examples;
     size_t example_count;
     const void *defaults; /* of the options' struct; NULL: all zero */
-    size_t values_bytes;  /* of the options' struct */
+    /* Options may come from --config FILE and the environment, too (settings.h), unless
+     * the command line has the option of this name; NULL: they may not. The command has
+     * the options CLI_OPTION_CONFIG and CLI_OPTION_SHOW_CONFIG. */
+    const char *settings_unless;
+    size_t values_bytes; /* of the options' struct */
     /* Runs the command with the options' struct filled in; returns a cli_exit code. */
     int (*run)(void *values, const struct cli_rest *rest);
 };
@@ -92,6 +96,18 @@ struct cli_command {
         "help-params", 0, CLI_FLAG, AT(help_params), NULL,                               \
             "list the parameters that the graph file declares"                           \
     }
+#define CLI_OPTION_CONFIG                                                                \
+    {                                                                                    \
+        "config", 0, CLI_TEXT, AT(config), "FILE",                                       \
+            "settings, a line `option: value` for each, as on the command line without " \
+            "dashes; variables HEADRACE_COMMAND_OPTION win over it, the command line "   \
+            "over both"                                                                  \
+    }
+#define CLI_OPTION_SHOW_CONFIG                                                           \
+    {                                                                                    \
+        "show-config", 0, CLI_FLAG, AT(show_config), NULL,                               \
+            "print the settings that result, as such a file, and exit"                   \
+    }
 #define CLI_OPTION_JSON                                                                  \
     {                                                                                    \
         "json", 0, CLI_FLAG, AT(json), NULL, "print one JSON object on stdout"           \
@@ -105,6 +121,9 @@ extern const struct cli_option cli_common[CLI_COMMON_COUNT];
 /* All commands in the order of the overview; ends with NULL. */
 extern const struct cli_command *const cli_commands[];
 const struct cli_command *cli_find(const char *name);
+
+/* Prints the settings of a command as a file for --config. Returns CLI_OK. */
+int cli_show_settings(const struct cli_command *command, const void *values);
 
 /* Parses argv (after the command's name) by the command's table, then runs the command,
  * or prints help or an error. Returns a cli_exit code. */

@@ -16,7 +16,8 @@
 
 struct dispatcher_options {
     const char *listen, *token_file, *control, *events;
-    bool insecure;
+    const char *config;
+    bool insecure, show_config;
     int64_t peers, jobs, hello_timeout;
 };
 
@@ -40,6 +41,7 @@ static const struct cli_option dispatcher_table[] = {
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "file with the token that all processes of the service share; default: "
      "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
+    CLI_OPTION_CONFIG, CLI_OPTION_SHOW_CONFIG,
     {"insecure", 0, CLI_FLAG, AT(insecure), NULL,
      "listen beyond this machine without a token"},
 };
@@ -47,6 +49,8 @@ static const struct cli_option dispatcher_table[] = {
 static const struct cli_example dispatcher_examples[] = {
     {"headrace dispatcher",
      "for workers and clients on this machine"},
+    {"headrace dispatcher --config /etc/headrace/dispatcher.conf --show-config",
+     "check a file of settings"},
     {"headrace dispatcher --control 127.0.0.1:7071",
      "also answers headrace status, and Prometheus at /metrics"},
     {"headrace worker --dispatcher 127.0.0.1:7070",
@@ -114,15 +118,20 @@ int serve_until_stopped(struct hr_service *service, const char *name)
 
 /* ---- the command ---- */
 
+extern const struct cli_command cmd_dispatcher;
+
 static int dispatcher_run(void *values, const struct cli_rest *rest)
 {
     const struct dispatcher_options *options = values;
     struct hr_dispatcher_options dispatcher;
     struct hr_service *service;
     struct hr_error error = {0};
-    int code = serve_allow_connections(options->peers);
+    int code;
 
     (void)rest;
+    if (options->show_config)
+        return cli_show_settings(&cmd_dispatcher, options);
+    code = serve_allow_connections(options->peers);
     if (code != CLI_OK)
         return code;
     hr_dispatcher_options_init(&dispatcher);
@@ -155,5 +164,6 @@ const struct cli_command cmd_dispatcher = {
                                                    .peers = PEERS,
                                                    .jobs = JOBS,
                                                    .hello_timeout = HELLO_SECONDS},
+    .settings_unless = "fd",
     .run = dispatcher_run,
 };

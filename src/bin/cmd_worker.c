@@ -27,7 +27,8 @@ extern char **environ;
 struct worker_options {
     int64_t fd, threads, peers, hello_timeout, drain_timeout;
     const char *dispatcher, *listen, *address, *token_file;
-    bool insecure;
+    const char *config;
+    bool insecure, show_config;
 };
 
 #define AT(field) offsetof(struct worker_options, field)
@@ -51,6 +52,7 @@ static const struct cli_option worker_table[] = {
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "file with the token that all processes of the service share; default: "
      "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
+    CLI_OPTION_CONFIG, CLI_OPTION_SHOW_CONFIG,
     {"insecure", 0, CLI_FLAG, AT(insecure), NULL,
      "listen beyond this machine without a token"},
     {"fd", 0, CLI_INT, AT(fd), "N",
@@ -98,12 +100,16 @@ static int worker_serve(const struct worker_options *options)
     return serve_until_stopped(service, "worker");
 }
 
+extern const struct cli_command cmd_worker;
+
 static int worker_run(void *values, const struct cli_rest *rest)
 {
     const struct worker_options *options = values;
     struct hr_error error = {0};
 
     (void)rest;
+    if (options->show_config)
+        return cli_show_settings(&cmd_worker, options);
     if (options->dispatcher != NULL)
         return worker_serve(options);
     signal(SIGINT, SIG_IGN); /* the run handles Ctrl-C and stops its workers */
@@ -131,6 +137,7 @@ const struct cli_command cmd_worker = {
                                                .peers = PEERS,
                                                .hello_timeout = HELLO_SECONDS,
                                                .drain_timeout = DRAIN_SECONDS},
+    .settings_unless = "fd",
     .run = worker_run,
 };
 
@@ -138,7 +145,8 @@ const struct cli_command cmd_worker = {
 
 static enum hr_err start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
 {
-    char *args[] = {"headrace", "worker", NULL};
+    /* --fd: no settings for the worker of a service */
+    char *args[] = {"headrace", "worker", "--fd", "3", NULL};
     posix_spawn_file_actions_t actions;
     pid_t pid = 0;
     int failed;

@@ -281,7 +281,8 @@ void hr__conn_authenticate(struct hr_conn *conn)
         return;
     }
     memcpy(hr_buffer_data(body), token->text, token->bytes);
-    hr__net_send_body(conn->net, conn->peer, &frame, body);
+    hr__net_send_body(conn->net, conn->peer, &frame,
+                      &(struct hr_net_part){hr_buffer_data(body), token->bytes, body}, 1);
     hr_buffer_unref(body);
 }
 

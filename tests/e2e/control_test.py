@@ -4,14 +4,16 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from service_support import LONG, Service, begin, digest, free_port, token_file, wait_until
-from support import graph, main, one_line, photos, run, run_json, source, start, temp, test
+from support import graph, headrace, main, one_line, photos, run, run_json, source, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
@@ -292,6 +294,67 @@ def the_log_says_what_happened():
     left = next(line for line in lines if line["event"] == "worker_left")
     assert left["worker"] == worker and left["why"] == "it said goodbye"
     one_line(run("dispatcher", "--listen", "127.0.0.1:0", "--events", temp / "no" / "where", code=1), "cannot write")
+
+
+# ---- settings
+
+
+@test
+def settings_come_from_the_file_then_the_environment_then_the_command_line():
+    file = temp / "dispatcher.conf"
+    file.write_text("# a comment\n\nlisten: 127.0.0.1:0\n  peers:  77  \njobs: 5\ninsecure: yes\nevents: /some where:else\n")
+    words = ["dispatcher", "--config", file, "--show-config"]
+    environment = {"HEADRACE_DISPATCHER_PEERS": "88", "HEADRACE_DISPATCHER_HELLO_TIMEOUT": "3"}
+    shown = run(*words, env=environment, code=0).stdout.splitlines()
+    for line in ("listen: 127.0.0.1:0", "peers: 88", "jobs: 5", "insecure: true", "events: /some where:else", "hello-timeout: 3", "# control:"):
+        assert line in shown, (line, shown)
+    assert "peers: 99" in run(*words, "--peers", 99, env=environment).stdout
+    assert "peers: 77" in run("dispatcher", "--show-config", env={"HEADRACE_DISPATCHER_CONFIG": str(file)}).stdout
+    again = temp / "again.conf"
+    again.write_text(run(*words).stdout)
+    assert run("dispatcher", "--config", again, "--show-config").stdout == again.read_text()
+
+
+@test
+def wrong_settings_are_named_with_their_line():
+    file = temp / "wrong.conf"
+    for text, *parts in (("peers: many\n", ":1: peers expects a whole number from 1 to 65536, not 'many'"), ("\npers: 1\n", ":2: ", "no setting 'pers'"),
+                         ("peers: 1\npeers: 2\n", ":2: 'peers' is there twice"), ("listen\n", ":1: expected a line"), ("config: x\n", "no setting 'config'"),
+                         ("insecure: maybe\n", "true or false"), ("a" * 70000, "too large")):
+        file.write_text(text)
+        one_line(run("dispatcher", "--config", file, code=2), str(file), *parts)
+    one_line(run("worker", "--config", temp / "none.conf", code=1), "none.conf", "cannot read")
+    one_line(run("worker", "--dispatcher", "127.0.0.1:1", env={"HEADRACE_WORKER_PEERS": "0"}, code=2), "HEADRACE_WORKER_PEERS: peers expects")
+
+
+@test
+def a_service_runs_from_files_and_workers_of_runs_are_not_confused_by_them():
+    text = graph("numbers.yaml", numbers)
+    dispatcher, worker = temp / "d.conf", temp / "w.conf"
+    dispatcher.write_text("listen: 127.0.0.1:0\n")
+    serving = begin("dispatcher", "--config", dispatcher)
+    worker.write_text(f"dispatcher: {serving.address}\nthreads: 1\n")
+    other = begin("worker", "--config", worker)
+    assert digest(text, "--service", serving.address) == digest(text)
+    local = run("run", text, "--variant", "processes", "--digest", "-q", env={"HEADRACE_WORKER_CONFIG": str(worker)})
+    assert local.stdout.strip() == digest(text)
+    for process in (serving, other):
+        process.kill()
+        process.communicate()
+
+
+@test
+def the_units_and_their_settings_are_sound():
+    for role in ("dispatcher", "worker"):
+        run(role, "--config", source / "packaging/systemd" / f"{role}.conf", "--show-config")
+    verify = shutil.which("systemd-analyze")
+    if verify:
+        for role in ("dispatcher", "worker"):
+            text = (source / "packaging/systemd" / f"headrace-{role}.service.in").read_text()
+            unit = temp / f"headrace-{role}.service"
+            unit.write_text(text.replace("@bindir@/headrace", str(headrace)).replace("@sysconfdir@", "/etc"))
+            done = subprocess.run([verify, "verify", "--man=no", unit], text=True, capture_output=True)
+            assert unit.name not in done.stderr, done.stderr
 
 
 main()
