@@ -48,7 +48,8 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
                                &runner->ahead_ids[k]);
         if (p->merges)
             hr__paths_branch(p, NULL, runner->ahead_ids);
-        hr__stamps_set(p, engine->graph, NULL, runner->ahead_ids);
+        if (p->cache_count > 0)
+            hr__stamps_set(p, engine->graph, NULL, runner->ahead_ids);
         hr__views_set(p, runner->ahead_ids);
         name_ranges(engine, p, runner->ahead_ids);
         __atomic_store_n(&engine->ahead_next, at + 1, __ATOMIC_RELAXED);

@@ -78,7 +78,8 @@ bool hr__program_stamps(struct hr_program *p, const struct hr_graph *graph,
         if (hr__graph_stamped(graph, i, sources) == 0)
             continue;
         for (uint32_t k = 0; k < graph->count; k++)
-            if (sources[k]) /* in later stages a record has the identity of path 0 */
+            if (sources[k] && path_of[k] > 0)
+                /* In later stages a record has the identity of path 0. */
                 add_stamp(p, (uint16_t)(path_of[i] > 0 ? path_of[i] - 1 : 0),
                           (uint16_t)(path_of[k] - 1));
     }
