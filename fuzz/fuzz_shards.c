@@ -36,6 +36,28 @@ static void take(const struct hr_shard_section *section,
     hr__free(index.lines);
 }
 
+/* Opens a compressed object as the entry says, and closes it. */
+static void
+restore(const struct hr_shard_section *section, const struct hr_shard_entry *entry)
+{
+    const struct hr_packed_limits limits = {.bytes_max = 1 << 30, .ratio_max = 1000};
+    const struct hr_object file = {.bytes = 1 << 20};
+    struct hr_packed_cache *cache;
+    struct hr_index_piece piece;
+    struct hr_packed *packed;
+
+    if (!hr__shard_section_unpacking(section, entry, &piece) || piece.bytes == 0 ||
+        hr__packed_cache_create(&limits, &cache, NULL) != HR_OK)
+        return;
+    if (hr__packed_restore(cache, "mem://fuzz", &file, piece.data, piece.bytes,
+                           &packed) == HR_OK) {
+        if (hr__packed_object(packed)->bytes > limits.bytes_max)
+            __builtin_trap();
+        hr__packed_close(packed);
+    }
+    hr__packed_cache_destroy(cache);
+}
+
 static void parse(const void *data, size_t bytes)
 {
     struct hr_shard_section section = {0};
@@ -49,6 +71,7 @@ static void parse(const void *data, size_t bytes)
             __builtin_trap();
         take(&section, entry, entry->object_bytes);
         take(&section, entry, 1000);
+        restore(&section, entry);
     }
 }
 

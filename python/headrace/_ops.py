@@ -4091,14 +4091,14 @@ def source_csv(
     the source is the contents of its files.  Where the records are is found by a scan
     of the files when the graph is opened, and kept in a saved index ([its
     format](../formats/source-index.md)): the next start scans only files that have
-    changed since, by their size, inode and time, or the ETag that the server gives.
-    Compressed files are decoded again. Set `HEADRACE_CACHE` to nothing to keep no index
-    in the cache folder.  Files that are compressed by gzip or zstd are recognised by
-    how they begin, and read as what they unpack to. Opening decodes each of them once
-    and checks it. Then records are read in any order: in order without decoding
-    anything twice, otherwise as fast as `unpack_cache` allows ([compressed
-    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
-    it is in; of a file that is cut short, all that comes before is read.
+    changed since, by their size, inode and time, or the ETag that the server gives. Set
+    `HEADRACE_CACHE` to nothing to keep no index in the cache folder.  Files that are
+    compressed by gzip or zstd are recognised by how they begin, and read as what they
+    unpack to. The first opening decodes and checks each of them. Then records are read
+    in any order: in order without decoding anything twice, otherwise as fast as
+    `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage costs
+    the gzip member or zstd frame that it is in; of a file that is cut short, all that
+    comes before is read.
 
     Args:
         path: a file; or several: "part-{000..099}.csv", a pattern such as "part-*.csv",
@@ -4343,13 +4343,13 @@ def source_jsonl(
     are is found by a scan of the files when the graph is opened, and kept in a saved
     index ([its format](../formats/source-index.md)): the next start scans only files
     that have changed since, by their size, inode and time, or the ETag that the server
-    gives. Compressed files are decoded again. Set `HEADRACE_CACHE` to nothing to keep
-    no index in the cache folder.  Files that are compressed by gzip or zstd are
-    recognised by how they begin, and read as what they unpack to. Opening decodes each
-    of them once and checks it. Then records are read in any order: in order without
-    decoding anything twice, otherwise as fast as `unpack_cache` allows ([compressed
-    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
-    it is in; of a file that is cut short, all that comes before is read.
+    gives. Set `HEADRACE_CACHE` to nothing to keep no index in the cache folder.  Files
+    that are compressed by gzip or zstd are recognised by how they begin, and read as
+    what they unpack to. The first opening decodes and checks each of them. Then records
+    are read in any order: in order without decoding anything twice, otherwise as fast
+    as `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage
+    costs the gzip member or zstd frame that it is in; of a file that is cut short, all
+    that comes before is read.
 
     Args:
         path: a file; or several: "part-{000..099}.jsonl", a pattern such as
@@ -4411,14 +4411,14 @@ def source_lines(
     file that is mapped into memory.  Where the records are is found by a scan of the
     files when the graph is opened, and kept in a saved index ([its
     format](../formats/source-index.md)): the next start scans only files that have
-    changed since, by their size, inode and time, or the ETag that the server gives.
-    Compressed files are decoded again. Set `HEADRACE_CACHE` to nothing to keep no index
-    in the cache folder.  Files that are compressed by gzip or zstd are recognised by
-    how they begin, and read as what they unpack to. Opening decodes each of them once
-    and checks it. Then records are read in any order: in order without decoding
-    anything twice, otherwise as fast as `unpack_cache` allows ([compressed
-    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
-    it is in; of a file that is cut short, all that comes before is read.
+    changed since, by their size, inode and time, or the ETag that the server gives. Set
+    `HEADRACE_CACHE` to nothing to keep no index in the cache folder.  Files that are
+    compressed by gzip or zstd are recognised by how they begin, and read as what they
+    unpack to. The first opening decodes and checks each of them. Then records are read
+    in any order: in order without decoding anything twice, otherwise as fast as
+    `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage costs
+    the gzip member or zstd frame that it is in; of a file that is cut short, all that
+    comes before is read.
 
     Args:
         path: a file; or several: "part-{000..099}.txt", a pattern such as "part-*.txt",
@@ -4748,13 +4748,13 @@ def source_tar(
     found by a scan of the files when the graph is opened, and kept in a saved index
     ([its format](../formats/source-index.md)): the next start scans only files that
     have changed since, by their size, inode and time, or the ETag that the server
-    gives. Compressed files are decoded again. Set `HEADRACE_CACHE` to nothing to keep
-    no index in the cache folder.  Files that are compressed by gzip or zstd are
-    recognised by how they begin, and read as what they unpack to. Opening decodes each
-    of them once and checks it. Then records are read in any order: in order without
-    decoding anything twice, otherwise as fast as `unpack_cache` allows ([compressed
-    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
-    it is in; of a file that is cut short, all that comes before is read.
+    gives. Set `HEADRACE_CACHE` to nothing to keep no index in the cache folder.  Files
+    that are compressed by gzip or zstd are recognised by how they begin, and read as
+    what they unpack to. The first opening decodes and checks each of them. Then records
+    are read in any order: in order without decoding anything twice, otherwise as fast
+    as `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage
+    costs the gzip member or zstd frame that it is in; of a file that is cut short, all
+    that comes before is read.
 
     Args:
         path: an archive; or several: "train-{000..099}.tar", "{a,b}.tar", a pattern
@@ -4808,16 +4808,16 @@ def source_tfrecord(
     checksums of its records, hence its contents.  Where the records are is found by a
     scan of the files when the graph is opened, and kept in a saved index ([its
     format](../formats/source-index.md)): the next start scans only files that have
-    changed since, by their size, inode and time, or the ETag that the server gives.
-    Compressed files are decoded again. Set `HEADRACE_CACHE` to nothing to keep no index
-    in the cache folder.  Files that are compressed by gzip or zstd are recognised by
-    how they begin, and read as what they unpack to. Opening decodes each of them once
-    and checks it. Then records are read in any order: in order without decoding
-    anything twice, otherwise as fast as `unpack_cache` allows ([compressed
-    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
-    it is in; of a file that is cut short, all that comes before is read. Files that are
-    compressed as zlib (TensorFlow's `ZLIB`) are read, too. As records have checksums of
-    their own, those before the damage in a damaged stream are read.
+    changed since, by their size, inode and time, or the ETag that the server gives. Set
+    `HEADRACE_CACHE` to nothing to keep no index in the cache folder.  Files that are
+    compressed by gzip or zstd are recognised by how they begin, and read as what they
+    unpack to. The first opening decodes and checks each of them. Then records are read
+    in any order: in order without decoding anything twice, otherwise as fast as
+    `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage costs
+    the gzip member or zstd frame that it is in; of a file that is cut short, all that
+    comes before is read. Files that are compressed as zlib (TensorFlow's `ZLIB`) are
+    read, too. As records have checksums of their own, those before the damage in a
+    damaged stream are read.
 
     Args:
         path: a file; or several: "train-{000..099}.tfrecord", a pattern such as

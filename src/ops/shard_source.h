@@ -37,12 +37,12 @@ struct hr_shard_params {
     "Where the records are is found by a scan of the files when the graph is opened, "   \
     "and kept in a saved index ([its format](../formats/source-index.md)): the next "    \
     "start scans only files that have changed since, by their size, inode and time, or " \
-    "the ETag that the server gives. Compressed files are decoded again. Set "           \
+    "the ETag that the server gives. Set "                                               \
     "`HEADRACE_CACHE` to nothing to keep no index in the cache folder."
 
 #define HR_UNPACK_DOC                                                                    \
     "Files that are compressed by gzip or zstd are recognised by how they begin, and "   \
-    "read as what they unpack to. Opening decodes each of them once and checks it. "     \
+    "read as what they unpack to. The first opening decodes and checks each of them. "   \
     "Then records are read in any order: in order without decoding anything twice, "     \
     "otherwise as fast as `unpack_cache` allows "                                        \
     "([compressed files](../formats/compressed.md)). Damage costs the gzip member or "   \

@@ -7,21 +7,17 @@
  * makes the block after it meanwhile, if decoding can begin there: so a gzip file is
  * decoded by all threads that read it.
  */
-#include "store/packed.h"
+#include "store/packed_internal.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/bisect.h"
 #include "core/error.h"
-#include "core/lru.h"
 #include "store/store_internal.h"
 #include "store/window.h"
 
-#define BLOCK_BYTES ((size_t)1 << 20) /* where a stream or a mark can be a cut */
-#define BLOCK_ROOM (BLOCK_BYTES + (BLOCK_BYTES >> 2)) /* where a cut is made anyway */
 #define INPUT_BYTES ((size_t)128 << 10)
 #define INPUT_REMOTE_BYTES ((size_t)2 << 20)
 #define DECODERS_MAX 4 /* that wait for the next block, of all files */
@@ -32,50 +28,7 @@
 #define TRIED_RATIO 16 /* bytes decoded in search of streams, by those of the file */
 #define FILL 255 /* what cannot be decoded: no format takes it for data or its end */
 
-enum cut_kind { CUT_PLAIN, CUT_STREAM, CUT_MARK };
-
-struct cut {
-    uint64_t out, in;
-    enum cut_kind kind;
-    unsigned char bits, value;
-    uint16_t window_bytes; /* HR_UNPACK_WINDOW fits */
-    unsigned char *window;
-};
-
-/* A stream whose bytes cannot be trusted. */
-struct damage {
-    uint64_t begin, end; /* unpacked: FILL. The next stream begins at `end` */
-    uint64_t in;         /* where it was found, in the file */
-    uint64_t next;       /* where the next stream begins in the file */
-    char why[96];
-};
-
-struct block {
-    struct hr_lru_link link; /* if ready */
-    struct hr_packed *packed;
-    size_t cut;
-    unsigned users;
-    bool ready;
-    size_t bytes;
-    unsigned char *data; /* BLOCK_ROOM */
-};
-
-struct hr_packed {
-    struct hr_packed_cache *cache;
-    const char *uri;
-    enum hr_packing packing;
-    uint64_t file_bytes;
-    const struct hr_object *file; /* of hr__packed_watch, or NULL */
-    struct hr_object strict, scanned;
-    struct cut *cuts; /* the last one is the end */
-    struct block **blocks;
-    size_t cut_count, cut_room, block_room;
-    struct damage *damages;
-    size_t damage_count, damage_room;
-    struct hr_packed *next; /* of the cache's files */
-};
-
-struct decoder {
+struct hr_packed_decoder {
     struct hr_packed *packed;
     struct hr_unpack *unpack;
     enum hr_packing packing;
@@ -86,34 +39,20 @@ struct decoder {
     uint64_t in, out;
     size_t damage; /* the next one */
     unsigned char *input;
-    size_t room, used, have; /* of the input */
-    struct decoder *next;    /* older */
-};
-
-struct hr_packed_cache {
-    struct hr_packed_limits limits;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    /* under lock */
-    struct hr_lru blocks; /* the ready ones */
-    size_t block_count, blocks_max;
-    struct decoder *decoders; /* the last one used first */
-    /* while files are opened */
-    struct hr_packed *files;
-    uint64_t span; /* bytes between marks, at least */
-    size_t mark_count;
+    size_t room, used, have;        /* of the input */
+    struct hr_packed_decoder *next; /* older */
 };
 
 /* ---- decoders ---- */
 
-static void decoder_close_file(struct decoder *decoder)
+static void decoder_close_file(struct hr_packed_decoder *decoder)
 {
     if (decoder->is_open)
         hr__store_close(&decoder->object);
     decoder->is_open = false;
 }
 
-static void decoder_destroy(struct decoder *decoder)
+static void decoder_destroy(struct hr_packed_decoder *decoder)
 {
     if (decoder == NULL)
         return;
@@ -123,8 +62,8 @@ static void decoder_destroy(struct decoder *decoder)
     hr__free(decoder);
 }
 
-static enum hr_err
-decoder_set(struct decoder *decoder, struct hr_packed *packed, struct hr_error *reterr)
+static enum hr_err decoder_set(struct hr_packed_decoder *decoder,
+                               struct hr_packed *packed, struct hr_error *reterr)
 {
     const char *path;
     size_t room =
@@ -158,10 +97,11 @@ decoder_set(struct decoder *decoder, struct hr_packed *packed, struct hr_error *
 }
 
 /* A decoder of the file, at no place yet. */
-static enum hr_err decoder_create(struct hr_packed *packed, struct decoder **ret_decoder,
-                                  struct hr_error *reterr)
+static enum hr_err
+decoder_create(struct hr_packed *packed, struct hr_packed_decoder **ret_decoder,
+               struct hr_error *reterr)
 {
-    struct decoder *decoder = hr__calloc(1, sizeof *decoder);
+    struct hr_packed_decoder *decoder = hr__calloc(1, sizeof *decoder);
     enum hr_err code;
 
     if (decoder == NULL)
@@ -175,7 +115,7 @@ static enum hr_err decoder_create(struct hr_packed *packed, struct decoder **ret
 }
 
 /* Where the decoder is in the file. */
-static void decoder_seek(struct decoder *decoder, uint64_t in, uint64_t out)
+static void decoder_seek(struct hr_packed_decoder *decoder, uint64_t in, uint64_t out)
 {
     decoder->in = in;
     decoder->out = out;
@@ -188,13 +128,14 @@ static void decoder_seek(struct decoder *decoder, uint64_t in, uint64_t out)
 }
 
 /* Goes to a cut that is resumable. */
-static enum hr_err decoder_go(struct decoder *decoder, size_t at, struct hr_error *reterr)
+static enum hr_err
+decoder_go(struct hr_packed_decoder *decoder, size_t at, struct hr_error *reterr)
 {
-    const struct cut *cut = &decoder->packed->cuts[at];
+    const struct hr_packed_cut *cut = &decoder->packed->cuts[at];
 
     decoder_seek(decoder, cut->in, cut->out);
     decoder->cut = at;
-    if (cut->kind != CUT_MARK)
+    if (cut->kind != HR_PACKED_MARK)
         return HR_OK;
     decoder->between = false;
     return hr__unpack_resume(decoder->unpack, cut->bits, cut->value, cut->window,
@@ -203,7 +144,7 @@ static enum hr_err decoder_go(struct decoder *decoder, size_t at, struct hr_erro
 
 /* Input, if there is more; *ret_end at the end of the file. */
 static enum hr_err
-decoder_fill(struct decoder *decoder, bool *ret_end, struct hr_error *reterr)
+decoder_fill(struct hr_packed_decoder *decoder, bool *ret_end, struct hr_error *reterr)
 {
     uint64_t left = decoder->object.bytes - decoder->in;
     size_t bytes = left < decoder->room ? (size_t)left : decoder->room;
@@ -224,9 +165,9 @@ decoder_fill(struct decoder *decoder, bool *ret_end, struct hr_error *reterr)
 
 /* Decodes up to `bytes` bytes to `to`, to an event or the end of the file. */
 static enum hr_err
-decoder_run(struct decoder *decoder, bool marks, unsigned char *to, size_t bytes,
-            size_t *ret_bytes, enum hr_unpack_event *ret_event, bool *ret_end,
-            struct hr_error *reterr)
+decoder_run(struct hr_packed_decoder *decoder, bool marks, unsigned char *to,
+            size_t bytes, size_t *ret_bytes, enum hr_unpack_event *ret_event,
+            bool *ret_end, struct hr_error *reterr)
 {
     struct hr_unpack_io io;
     enum hr_err code;
@@ -252,7 +193,7 @@ decoder_run(struct decoder *decoder, bool marks, unsigned char *to, size_t bytes
 
 /* ---- the cache; lock held ---- */
 
-static void free_block(struct hr_packed_cache *cache, struct block *block)
+static void free_block(struct hr_packed_cache *cache, struct hr_packed_block *block)
 {
     cache->block_count--;
     hr__free(block->data);
@@ -260,9 +201,9 @@ static void free_block(struct hr_packed_cache *cache, struct block *block)
 }
 
 /* A block that nobody needs, or a new one. Neither is in the table of a file. */
-static struct block *take_block(struct hr_packed_cache *cache)
+static struct hr_packed_block *take_block(struct hr_packed_cache *cache)
 {
-    struct block *block = (void *)cache->blocks.oldest;
+    struct hr_packed_block *block = (void *)cache->blocks.oldest;
 
     while (block != NULL && block->users > 0)
         block = (void *)block->link.newer;
@@ -274,7 +215,7 @@ static struct block *take_block(struct hr_packed_cache *cache)
     block = hr__calloc(1, sizeof *block);
     if (block == NULL)
         return NULL;
-    block->data = hr__malloc(BLOCK_ROOM);
+    block->data = hr__malloc(HR_PACKED_BLOCK_ROOM);
     if (block->data == NULL) {
         hr__free(block);
         return NULL;
@@ -284,9 +225,9 @@ static struct block *take_block(struct hr_packed_cache *cache)
 }
 
 /* Enters a block that is about to be decoded. */
-static struct block *claim_block(struct hr_packed *packed, size_t cut)
+static struct hr_packed_block *claim_block(struct hr_packed *packed, size_t cut)
 {
-    struct block *block = take_block(packed->cache);
+    struct hr_packed_block *block = take_block(packed->cache);
 
     if (block == NULL)
         return NULL;
@@ -298,7 +239,7 @@ static struct block *claim_block(struct hr_packed *packed, size_t cut)
     return block;
 }
 
-static void settle_block(struct block *block, bool ready, size_t bytes)
+static void settle_block(struct hr_packed_block *block, bool ready, size_t bytes)
 {
     struct hr_packed_cache *cache = block->packed->cache;
 
@@ -317,16 +258,16 @@ static void settle_block(struct block *block, bool ready, size_t bytes)
 
 /* Makes the block at the decoder's cut. Where the stream is damaged and no longer gives
  * bytes, FILL. */
-static enum hr_err decode_block(struct decoder *decoder, unsigned char *to, size_t bytes,
-                                struct hr_error *reterr)
+static enum hr_err decode_block(struct hr_packed_decoder *decoder, unsigned char *to,
+                                size_t bytes, struct hr_error *reterr)
 {
     struct hr_packed *packed = decoder->packed;
     size_t done = 0;
 
     while (done < bytes) {
-        const struct damage *damage = decoder->damage < packed->damage_count
-                                          ? &packed->damages[decoder->damage]
-                                          : NULL;
+        const struct hr_packed_damage *damage = decoder->damage < packed->damage_count
+                                                    ? &packed->damages[decoder->damage]
+                                                    : NULL;
         size_t most = bytes - done, got = 0;
         enum hr_unpack_event event;
         bool end = false;
@@ -364,7 +305,8 @@ static size_t block_bytes(const struct hr_packed *packed, size_t cut)
 
 /* Makes the blocks from the decoder's cut to `cut`; lock held, but not meanwhile. Blocks
  * that are there, or that another thread makes, are decoded into scratch memory. */
-static enum hr_err produce(struct decoder *decoder, size_t cut, struct hr_error *reterr)
+static enum hr_err
+produce(struct hr_packed_decoder *decoder, size_t cut, struct hr_error *reterr)
 {
     struct hr_packed *packed = decoder->packed;
     struct hr_packed_cache *cache = packed->cache;
@@ -373,7 +315,7 @@ static enum hr_err produce(struct decoder *decoder, size_t cut, struct hr_error 
     for (; code == HR_OK && decoder->cut <= cut;) {
         size_t at = decoder->cut;
         bool own = packed->blocks[at] == NULL;
-        struct block *block = own ? claim_block(packed, at) : take_block(cache);
+        struct hr_packed_block *block = own ? claim_block(packed, at) : take_block(cache);
 
         if (block == NULL)
             return hr__fail(reterr, HR_ERR_MEMORY, "out of memory to unpack %s",
@@ -393,14 +335,14 @@ static enum hr_err produce(struct decoder *decoder, size_t cut, struct hr_error 
 /* The last cut up to `cut` where decoding can begin. */
 static size_t resumable(const struct hr_packed *packed, size_t cut)
 {
-    while (packed->cuts[cut].kind == CUT_PLAIN)
+    while (packed->cuts[cut].kind == HR_PACKED_PLAIN)
         cut--;
     return cut;
 }
 
-static void drop_decoder(struct hr_packed_cache *cache, struct decoder *decoder)
+static void drop_decoder(struct hr_packed_cache *cache, struct hr_packed_decoder *decoder)
 {
-    struct decoder **link = &cache->decoders;
+    struct hr_packed_decoder **link = &cache->decoders;
 
     while (*link != decoder)
         link = &(*link)->next;
@@ -411,7 +353,7 @@ static void drop_decoder(struct hr_packed_cache *cache, struct decoder *decoder)
 /* Keeps the decoders that were used last. */
 static void trim_decoders(struct hr_packed_cache *cache)
 {
-    struct decoder *decoder = cache->decoders, *last = NULL;
+    struct hr_packed_decoder *decoder = cache->decoders, *last = NULL;
     size_t idle = 0;
 
     for (; decoder != NULL; decoder = decoder->next)
@@ -425,17 +367,18 @@ static void trim_decoders(struct hr_packed_cache *cache)
 
 /* The decoder to make block `cut` with, busy from now on. NULL, and HR_OK: another
  * thread's decoder will come by. */
-static enum hr_err choose_decoder(struct hr_packed *packed, size_t cut,
-                                  struct decoder **ret_decoder, struct hr_error *reterr)
+static enum hr_err
+choose_decoder(struct hr_packed *packed, size_t cut,
+               struct hr_packed_decoder **ret_decoder, struct hr_error *reterr)
 {
     struct hr_packed_cache *cache = packed->cache;
-    struct decoder *best = NULL;
+    struct hr_packed_decoder *best = NULL;
     size_t from = resumable(packed, cut);
     bool coming = false;
     enum hr_err code;
 
     *ret_decoder = NULL;
-    for (struct decoder *one = cache->decoders; one != NULL; one = one->next) {
+    for (struct hr_packed_decoder *one = cache->decoders; one != NULL; one = one->next) {
         if (one->packed != packed || one->cut < from || one->cut > cut)
             continue;
         if (one->busy)
@@ -469,7 +412,7 @@ static enum hr_err
 make_block(struct hr_packed *packed, size_t cut, bool *ret_made, struct hr_error *reterr)
 {
     struct hr_packed_cache *cache = packed->cache;
-    struct decoder *decoder;
+    struct hr_packed_decoder *decoder;
     enum hr_err code;
 
     HR_TRY(choose_decoder(packed, cut, &decoder, reterr));
@@ -495,17 +438,17 @@ static size_t find_next(const struct hr_packed *packed, size_t cut)
     if (cut > 0 && packed->blocks[cut - 1] == NULL)
         return 0;
     for (at = cut + 1; at < packed->cut_count - 1 && at <= cut + ahead; at++)
-        if (packed->blocks[at] == NULL && packed->cuts[at].kind != CUT_PLAIN)
+        if (packed->blocks[at] == NULL && packed->cuts[at].kind != HR_PACKED_PLAIN)
             return at;
     return 0;
 }
 
 /* The block, in use; lock held, but not while it is made. */
 static enum hr_err get_block(struct hr_packed *packed, size_t cut,
-                             struct block **ret_block, struct hr_error *reterr)
+                             struct hr_packed_block **ret_block, struct hr_error *reterr)
 {
     struct hr_packed_cache *cache = packed->cache;
-    struct block *block;
+    struct hr_packed_block *block;
 
     while ((block = packed->blocks[cut]) == NULL || !block->ready) {
         size_t next = block != NULL ? find_next(packed, cut) : 0;
@@ -540,7 +483,7 @@ static enum hr_err read_packed(struct hr_packed *packed, uint64_t offset, char *
     enum hr_err code = HR_OK;
 
     for (; *ret_got < bytes; cut++) {
-        struct block *block;
+        struct hr_packed_block *block;
         size_t at = (size_t)(offset + *ret_got - packed->cuts[cut].out), part;
 
         pthread_mutex_lock(&cache->lock);
@@ -563,7 +506,7 @@ enum hr_err hr__packed_check(const struct hr_packed *packed, uint64_t offset,
                              size_t bytes, struct hr_error *reterr)
 {
     for (size_t i = 0; i < packed->damage_count; i++) {
-        const struct damage *damage = &packed->damages[i];
+        const struct hr_packed_damage *damage = &packed->damages[i];
 
         if (offset >= damage->end || offset + bytes <= damage->begin)
             continue;
@@ -624,6 +567,16 @@ static const struct hr_store scanned_store = {.scheme = "packed",
                                               .is_same = is_same,
                                               .read_ready = cannot_tell};
 
+void hr__packed_set_objects(struct hr_packed *packed, uint64_t bytes)
+{
+    packed->strict.bytes = bytes;
+    packed->strict.store = &strict_store;
+    packed->strict.uri = packed->uri;
+    packed->strict.as.own = packed;
+    packed->scanned = packed->strict;
+    packed->scanned.store = &scanned_store;
+}
+
 void hr__packed_watch(struct hr_packed *packed, const struct hr_object *file)
 {
     packed->file = file;
@@ -644,7 +597,7 @@ size_t hr__packed_entries(const struct hr_packed *packed)
     size_t count = 0;
 
     for (size_t i = 0; i + 1 < packed->cut_count; i++)
-        count += packed->cuts[i].kind != CUT_PLAIN;
+        count += packed->cuts[i].kind != HR_PACKED_PLAIN;
     return count;
 }
 
@@ -652,9 +605,9 @@ size_t hr__packed_entries(const struct hr_packed *packed)
 
 struct opening {
     struct hr_packed *packed;
-    struct decoder *decoder;
-    struct hr_window window; /* of the file, for what is no stream */
-    struct block *block;     /* of the last cut */
+    struct hr_packed_decoder *decoder;
+    struct hr_window window;       /* of the file, for what is no stream */
+    struct hr_packed_block *block; /* of the last cut */
     size_t filled;
     bool spoiled;   /* it lacks its first bytes */
     uint64_t safe;  /* decoded when CUT_BYTES of the file were left */
@@ -670,23 +623,22 @@ static enum hr_err no_memory(struct opening *opening)
                     opening->packed->uri);
 }
 
-/* Drops marks that are closer than the span, when there are too many. */
-static void thin_marks(struct hr_packed_cache *cache)
+void hr__packed_thin(struct hr_packed_cache *cache)
 {
     cache->span *= 2;
     for (struct hr_packed *packed = cache->files; packed != NULL; packed = packed->next) {
         uint64_t last = 0;
 
         for (size_t i = 0; i < packed->cut_count; i++) {
-            struct cut *cut = &packed->cuts[i];
+            struct hr_packed_cut *cut = &packed->cuts[i];
 
-            if (cut->kind == CUT_MARK && cut->out - last < cache->span) {
+            if (cut->kind == HR_PACKED_MARK && cut->out - last < cache->span) {
                 hr__free(cut->window);
                 cut->window = NULL;
-                cut->kind = CUT_PLAIN;
+                cut->kind = HR_PACKED_PLAIN;
                 cache->mark_count--;
             }
-            if (cut->kind != CUT_PLAIN)
+            if (cut->kind != HR_PACKED_PLAIN)
                 last = cut->out;
         }
     }
@@ -702,7 +654,7 @@ static void end_block(struct opening *opening)
     opening->spoiled = false;
 }
 
-static bool keep_window(struct opening *opening, struct cut *cut)
+static bool keep_window(struct opening *opening, struct hr_packed_cut *cut)
 {
     const struct hr_unpack_mark *mark = &opening->mark;
 
@@ -717,37 +669,37 @@ static bool keep_window(struct opening *opening, struct cut *cut)
 }
 
 /* Ends the block at the decoder's place, and begins the next one. */
-static enum hr_err add_cut(struct opening *opening, enum cut_kind kind)
+static enum hr_err add_cut(struct opening *opening, enum hr_packed_cut_kind kind)
 {
     struct hr_packed *packed = opening->packed;
-    struct cut cut = {
+    struct hr_packed_cut cut = {
         .out = opening->decoder->out, .in = opening->decoder->in, .kind = kind};
 
     end_block(opening);
     if (!hr__array_room(&packed->cuts, packed->cut_count, &packed->cut_room, 1,
                         sizeof *packed->cuts) ||
         !hr__array_room(&packed->blocks, packed->cut_count, &packed->block_room, 1,
-                        sizeof(struct block *)) ||
-        (kind == CUT_MARK && !keep_window(opening, &cut)))
+                        sizeof(struct hr_packed_block *)) ||
+        (kind == HR_PACKED_MARK && !keep_window(opening, &cut)))
         return no_memory(opening);
     packed->blocks[packed->cut_count] = NULL;
     packed->cuts[packed->cut_count++] = cut;
-    if (kind == CUT_MARK && ++packed->cache->mark_count >= HR_PACKED_MARKS_MAX)
-        thin_marks(packed->cache);
+    if (kind == HR_PACKED_MARK && ++packed->cache->mark_count >= HR_PACKED_MARKS_MAX)
+        hr__packed_thin(packed->cache);
     opening->block = claim_block(packed, packed->cut_count - 1);
     return opening->block != NULL ? HR_OK : no_memory(opening);
 }
 
 static void drop_cut(struct hr_packed *packed)
 {
-    struct cut *cut = &packed->cuts[--packed->cut_count];
-    struct block *block = packed->blocks[packed->cut_count];
+    struct hr_packed_cut *cut = &packed->cuts[--packed->cut_count];
+    struct hr_packed_block *block = packed->blocks[packed->cut_count];
 
     if (block != NULL) {
         hr__lru_remove(&packed->cache->blocks, &block->link);
         free_block(packed->cache, block);
     }
-    packed->cache->mark_count -= cut->kind == CUT_MARK;
+    packed->cache->mark_count -= cut->kind == HR_PACKED_MARK;
     hr__free(cut->window);
 }
 
@@ -791,21 +743,21 @@ static uint64_t since_resumable(const struct opening *opening)
 static enum hr_err maybe_cut(struct opening *opening, enum hr_unpack_event event)
 {
     if (event == HR_UNPACK_END && opening->filled > 0 &&
-        since_resumable(opening) >= BLOCK_BYTES)
-        return add_cut(opening, CUT_STREAM);
-    if (opening->filled == BLOCK_ROOM)
-        return add_cut(opening, CUT_PLAIN);
-    if (opening->filled < BLOCK_BYTES || event != HR_UNPACK_MARK ||
+        since_resumable(opening) >= HR_PACKED_BLOCK_BYTES)
+        return add_cut(opening, HR_PACKED_STREAM);
+    if (opening->filled == HR_PACKED_BLOCK_ROOM)
+        return add_cut(opening, HR_PACKED_PLAIN);
+    if (opening->filled < HR_PACKED_BLOCK_BYTES || event != HR_UNPACK_MARK ||
         since_resumable(opening) < opening->packed->cache->span)
         return HR_OK;
     hr__unpack_mark(opening->decoder->unpack, &opening->mark);
-    return add_cut(opening, CUT_MARK);
+    return add_cut(opening, HR_PACKED_MARK);
 }
 
 static enum hr_err check_limits(struct opening *opening)
 {
     const struct hr_packed_limits *limits = &opening->packed->cache->limits;
-    const struct decoder *decoder = opening->decoder;
+    const struct hr_packed_decoder *decoder = opening->decoder;
 
     if (decoder->out > limits->bytes_max)
         return hr__fail(opening->error, HR_ERR_LIMIT,
@@ -830,16 +782,16 @@ enum outcome { OUTCOME_WHOLE, OUTCOME_DAMAGED, OUTCOME_CUT_SHORT };
 /* Decodes the stream at the decoder's place; opening->why says what is wrong with it. */
 static enum hr_err walk_stream(struct opening *opening, enum outcome *ret_outcome)
 {
-    struct decoder *decoder = opening->decoder;
+    struct hr_packed_decoder *decoder = opening->decoder;
     bool marks = opening->packed->packing != HR_PACKING_ZSTD, end = false;
     enum hr_unpack_event event = HR_UNPACK_MORE;
 
     *ret_outcome = OUTCOME_WHOLE;
     while (event != HR_UNPACK_END) {
         size_t got;
-        enum hr_err code =
-            decoder_run(decoder, marks, opening->block->data + opening->filled,
-                        BLOCK_ROOM - opening->filled, &got, &event, &end, &opening->why);
+        enum hr_err code = decoder_run(
+            decoder, marks, opening->block->data + opening->filled,
+            HR_PACKED_BLOCK_ROOM - opening->filled, &got, &event, &end, &opening->why);
 
         opening->filled += got;
         if (decoder->in + CUT_BYTES <= decoder->object.bytes)
@@ -861,8 +813,8 @@ static enum hr_err walk_stream(struct opening *opening, enum outcome *ret_outcom
 static enum hr_err try_stream(struct opening *opening, uint64_t at, bool *ret_whole)
 {
     const struct hr_packed_limits *limits = &opening->packed->cache->limits;
-    struct decoder *decoder;
-    struct block *scratch = take_block(opening->packed->cache);
+    struct hr_packed_decoder *decoder;
+    struct hr_packed_block *scratch = take_block(opening->packed->cache);
     enum hr_unpack_event event = HR_UNPACK_MORE;
     bool end = false;
     enum hr_err code;
@@ -876,8 +828,8 @@ static enum hr_err try_stream(struct opening *opening, uint64_t at, bool *ret_wh
         decoder_seek(decoder, at, 0);
         while (code == HR_OK && event != HR_UNPACK_END && !end &&
                decoder->out <= limits->bytes_max)
-            code = decoder_run(decoder, false, scratch->data, BLOCK_ROOM, &got, &event,
-                               &end, NULL);
+            code = decoder_run(decoder, false, scratch->data, HR_PACKED_BLOCK_ROOM, &got,
+                               &event, &end, NULL);
         *ret_whole = code == HR_OK && event == HR_UNPACK_END;
         opening->tried += *ret_whole ? 0 : decoder->out + 1;
         decoder_destroy(decoder);
@@ -934,10 +886,10 @@ read_length(struct opening *opening, uint64_t begin, uint64_t end, uint64_t *ret
 /* FILL to where the damage ends. */
 static enum hr_err add_fill(struct opening *opening, uint64_t end)
 {
-    struct decoder *decoder = opening->decoder;
+    struct hr_packed_decoder *decoder = opening->decoder;
 
     while (decoder->out < end) {
-        size_t bytes = BLOCK_ROOM - opening->filled;
+        size_t bytes = HR_PACKED_BLOCK_ROOM - opening->filled;
 
         if (end - decoder->out < bytes)
             bytes = (size_t)(end - decoder->out);
@@ -956,7 +908,7 @@ static enum hr_err add_fill(struct opening *opening, uint64_t end)
 static enum hr_err
 find_trusted(struct opening *opening, uint64_t in, uint64_t out, uint64_t *ret_trusted)
 {
-    const struct decoder *decoder = opening->decoder;
+    const struct hr_packed_decoder *decoder = opening->decoder;
     uint64_t bytes = decoder->object.bytes - in, decoded = decoder->out - out, length;
 
     *ret_trusted = opening->safe > out ? opening->safe : out;
@@ -973,8 +925,8 @@ static enum hr_err
 add_damage(struct opening *opening, uint64_t in, uint64_t out, bool cut_short)
 {
     struct hr_packed *packed = opening->packed;
-    struct decoder *decoder = opening->decoder;
-    struct damage damage = {.in = decoder->in, .next = decoder->object.bytes};
+    struct hr_packed_decoder *decoder = opening->decoder;
+    struct hr_packed_damage damage = {.in = decoder->in, .next = decoder->object.bytes};
     uint64_t length = 0, trusted = out;
 
     memcpy(damage.why, opening->why.message, sizeof damage.why - 1);
@@ -1023,7 +975,7 @@ static enum hr_err is_padding(struct opening *opening, uint64_t at, bool *ret_pa
 /* Whether a stream of this kind begins at the decoder's place. */
 static enum hr_err is_stream(struct opening *opening, bool *ret_stream)
 {
-    const struct decoder *decoder = opening->decoder;
+    const struct hr_packed_decoder *decoder = opening->decoder;
     uint64_t left = decoder->object.bytes - decoder->in;
     size_t bytes = left < HR_PACKING_MAGIC ? (size_t)left : HR_PACKING_MAGIC;
     const void *data;
@@ -1037,7 +989,7 @@ static enum hr_err is_stream(struct opening *opening, bool *ret_stream)
 
 static enum hr_err walk(struct opening *opening)
 {
-    struct decoder *decoder = opening->decoder;
+    struct hr_packed_decoder *decoder = opening->decoder;
     const char *name = hr__packing_name(opening->packed->packing);
 
     while (decoder->in < decoder->object.bytes) {
@@ -1075,18 +1027,13 @@ static enum hr_err open_file(struct hr_packed *packed, struct opening *opening)
     packed->file_bytes = object->bytes;
     hr__window_use(&opening->window, &opening->decoder->object);
     decoder_seek(opening->decoder, 0, 0);
-    HR_TRY(add_cut(opening, CUT_STREAM));
+    HR_TRY(add_cut(opening, HR_PACKED_STREAM));
     code = walk(opening);
     if (code == HR_OK && opening->filled > 0)
-        code = add_cut(opening, CUT_PLAIN);
+        code = add_cut(opening, HR_PACKED_PLAIN);
     end_block(opening);
     HR_TRY(code);
-    packed->strict.bytes = opening->decoder->out;
-    packed->strict.store = &strict_store;
-    packed->strict.uri = packed->uri;
-    packed->strict.as.own = packed;
-    packed->scanned = packed->strict;
-    packed->scanned.store = &scanned_store;
+    hr__packed_set_objects(packed, opening->decoder->out);
     return HR_OK;
 }
 
@@ -1121,8 +1068,8 @@ hr__packed_cache_create(const struct hr_packed_limits *limits,
     if (cache == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     cache->limits = *limits;
-    cache->span = BLOCK_BYTES;
-    cache->blocks_max = (size_t)(limits->cache_bytes / BLOCK_ROOM);
+    cache->span = HR_PACKED_BLOCK_BYTES;
+    cache->blocks_max = (size_t)(limits->cache_bytes / HR_PACKED_BLOCK_ROOM);
     if (cache->blocks_max < 4)
         cache->blocks_max = 4;
     pthread_mutex_init(&cache->lock, NULL);
@@ -1175,12 +1122,12 @@ void hr__packed_close(struct hr_packed *packed)
 {
     struct hr_packed_cache *cache;
     struct hr_packed **link;
-    struct decoder *next;
+    struct hr_packed_decoder *next;
 
     if (packed == NULL)
         return;
     cache = packed->cache;
-    for (struct decoder *one = cache->decoders; one != NULL; one = next) {
+    for (struct hr_packed_decoder *one = cache->decoders; one != NULL; one = next) {
         next = one->next;
         if (one->packed == packed)
             drop_decoder(cache, one);

@@ -60,6 +60,19 @@ hr__packed_open(struct hr_packed_cache *cache, const char *uri, enum hr_packing 
                 struct hr_packed **ret_packed, struct hr_error *reterr);
 void hr__packed_close(struct hr_packed *packed); /* NULL is fine */
 
+/* What the opening has found, for hr__packed_restore(); a multiple of 8 bytes, which the
+ * caller frees. NULL: the file is damaged, or out of memory. */
+void *hr__packed_save(const struct hr_packed *packed, size_t *ret_bytes);
+/* Opens a file that is known, `file` (open, unchanged since), without decoding. `uri`
+ * outlives the object. HR_ERR_FORMAT: the bytes are not as saved, or the file exceeds the
+ * limits; HR_ERR_UNSUPPORTED; HR_ERR_MEMORY. There are no messages: hr__packed_open()
+ * gives them. */
+HR_CHECK enum hr_err hr__packed_restore(struct hr_packed_cache *cache, const char *uri,
+                                        const struct hr_object *file, const void *data,
+                                        size_t bytes, struct hr_packed **ret_packed);
+/* Whether some of its bytes are lost. */
+bool hr__packed_is_damaged(const struct hr_packed *packed);
+
 /* The unpacked bytes, with the identity of the file. Reads that touch damage are
  * HR_ERR_FORMAT and say where the damage is. */
 struct hr_object *hr__packed_object(struct hr_packed *packed);

@@ -87,6 +87,22 @@ static enum hr_err keep_open(struct hr_shard *shard, struct hr_error *reterr)
     return hr__fail(reterr, HR_ERR_STATE, "%s changed while it was opened", shard->uri);
 }
 
+static enum hr_err
+need_cache(struct hr_shard_scan *scan, const struct hr_packed_limits *limits)
+{
+    return scan->index->cache != NULL
+               ? HR_OK
+               : hr__packed_cache_create(limits, &scan->index->cache, scan->error);
+}
+
+/* From now on the shard is what it unpacks to. */
+static void use_packed(struct hr_shard_scan *scan, struct hr_shard *shard)
+{
+    scan->packed = shard->packed;
+    shard->bytes = hr__packed_object(shard->packed)->bytes;
+    hr__window_use(&scan->window, hr__packed_scanned(shard->packed));
+}
+
 /* Turns the scan's window to what the open shard unpacks to, if it is compressed. */
 static enum hr_err unpack_shard(struct hr_shard_scan *scan, struct hr_shard *shard,
                                 const struct hr_packed_limits *limits)
@@ -109,13 +125,12 @@ static enum hr_err unpack_shard(struct hr_shard_scan *scan, struct hr_shard *sha
                         "%s is compressed (%s), and such files are read as they are: "
                         "unpack it",
                         shard->uri, hr__packing_name(packing));
-    if (scan->index->cache == NULL)
-        HR_TRY(hr__packed_cache_create(limits, &scan->index->cache, scan->error));
+    HR_TRY(need_cache(scan, limits));
     HR_TRY(hr__packed_open(scan->index->cache, shard->uri, packing, &shard->packed,
                            scan->error));
-    scan->packed = shard->packed;
-    shard->lasting = false; /* where it can be entered is not saved */
-    hr__window_use(&scan->window, hr__packed_scanned(shard->packed));
+    use_packed(scan, shard);
+    /* damage is found, and reported, by decoding */
+    shard->lasting = shard->lasting && !hr__packed_is_damaged(shard->packed);
     return HR_OK;
 }
 
@@ -161,6 +176,36 @@ static enum hr_err open_shard(struct build *build, struct hr_shard *shard)
     return HR_OK;
 }
 
+/* Opens a compressed shard as the saved index knows it. HR_ERR_FORMAT, and whatever else
+ * is to be found, and reported, by opening it again: it is not open. */
+static enum hr_err
+restore(struct build *build, struct hr_shard *shard, const struct hr_shard_entry *entry)
+{
+    struct hr_index_piece piece;
+
+    if (!hr__shard_section_unpacking(&build->section, entry, &piece))
+        return HR_ERR_FORMAT;
+    if (piece.bytes == 0)
+        return HR_OK;
+    if (build->limits == NULL)
+        return HR_ERR_FORMAT;
+    HR_TRY(need_cache(&build->scan, build->limits));
+    HR_TRY(hr__packed_restore(build->index->cache, shard->uri, build->scan.window.object,
+                              piece.data, piece.bytes, &shard->packed));
+    use_packed(&build->scan, shard);
+    return HR_OK;
+}
+
+/* The shard as it was before restore(). */
+static enum hr_err undo_restore(struct build *build, struct hr_shard *shard)
+{
+    if (shard->packed == NULL)
+        return HR_OK;
+    hr__packed_close(shard->packed);
+    shard->packed = NULL;
+    return open_shard(build, shard);
+}
+
 /* *ret_used: the shard's records come from the saved index. */
 static enum hr_err use_saved(struct build *build, struct hr_shard *shard, bool *ret_used)
 {
@@ -169,13 +214,15 @@ static enum hr_err use_saved(struct build *build, struct hr_shard *shard, bool *
     enum hr_err code = HR_ERR_FORMAT;
 
     if (entry != NULL)
+        code = restore(build, shard, entry);
+    if (code == HR_OK)
         code = hr__shard_section_take(&build->section, entry, shard->bytes, build->index);
     if (code == HR_ERR_MEMORY)
         return hr__fail(build->scan.error, code, "out of memory for the index of %s",
                         shard->uri);
     *ret_used = code == HR_OK;
     if (code != HR_OK)
-        return HR_OK;
+        return undo_restore(build, shard);
     shard->contents = entry->contents;
     shard->saved = build->used = true;
     return build->saving->look != NULL ? build->saving->look(&build->scan) : HR_OK;

@@ -44,7 +44,7 @@ struct hr_shard_index {
 };
 
 /* What a saved index has of one shard. `at` and `bytes` are a run of its section: words
- * of records, extents of large ones, lines. */
+ * of records, extents of large ones, lines, and how a compressed object is unpacked. */
 struct hr_shard_entry {
     struct hr_hash128 key, contents;
     uint64_t at, bytes;
@@ -84,6 +84,12 @@ hr__shard_section_find(const struct hr_shard_section *section, struct hr_hash128
  * its bytes, which lie inside the section. */
 bool hr__shard_run_checksum(const struct hr_shard_section *section,
                             const struct hr_shard_entry *entry, uint64_t *ret_checksum);
+
+/* How the object of an entry is unpacked, for hr__packed_restore(); empty: it is not.
+ * False: the run is damaged. */
+bool hr__shard_section_unpacking(const struct hr_shard_section *section,
+                                 const struct hr_shard_entry *entry,
+                                 struct hr_index_piece *ret_piece);
 
 /* Adds the records of an entry to the index, as those of its last shard, whose object has
  * `bytes` bytes. HR_ERR_FORMAT: the run is damaged, or a record lies outside the object;

@@ -18,7 +18,7 @@
 _Static_assert(sizeof(struct hr_shard_entry) == 80 && sizeof(struct hr_shard_head) == 32,
                "the layout of the file");
 
-#define PIECES 3 /* of a run */
+#define PIECES 4 /* of a run: words, extents, lines, how the object is unpacked */
 
 uint64_t hr__shard_line_count(uint64_t records)
 {
@@ -41,7 +41,8 @@ static uint64_t run_checksum(const struct hr_shard_entry *entry,
 
     sum = hr__hash64(&entry->contents, sizeof entry->contents, sum);
     for (int i = 0; i < PIECES; i++)
-        sum = hr__hash64(pieces[i].data, pieces[i].bytes, sum);
+        if (i < 3 || pieces[i].bytes > 0)
+            sum = hr__hash64(pieces[i].data, pieces[i].bytes, sum);
     return sum;
 }
 
@@ -60,12 +61,14 @@ static bool split(const struct hr_shard_section *section,
     if (entry->large > left / sizeof(struct hr_shard_extent))
         return false;
     left -= entry->large * sizeof(struct hr_shard_extent);
-    if (left != lines * 8)
+    if (left / 8 < lines)
         return false;
     ret[0] = (struct hr_index_piece){at, entry->records * 8};
     at += ret[0].bytes;
     ret[1] = (struct hr_index_piece){at, entry->large * sizeof(struct hr_shard_extent)};
-    ret[2] = (struct hr_index_piece){at + ret[1].bytes, left};
+    at += ret[1].bytes;
+    ret[2] = (struct hr_index_piece){at, lines * 8};
+    ret[3] = (struct hr_index_piece){at + ret[2].bytes, left - lines * 8};
     return true;
 }
 
@@ -219,6 +222,18 @@ static bool append(void *array, size_t *count, size_t *room, size_t item,
     return true;
 }
 
+bool hr__shard_section_unpacking(const struct hr_shard_section *section,
+                                 const struct hr_shard_entry *entry,
+                                 struct hr_index_piece *ret_piece)
+{
+    struct hr_index_piece pieces[PIECES];
+
+    if (!split(section, entry, pieces) || run_checksum(entry, pieces) != entry->checksum)
+        return false;
+    *ret_piece = pieces[3];
+    return true;
+}
+
 enum hr_err hr__shard_section_take(const struct hr_shard_section *section,
                                    const struct hr_shard_entry *entry, uint64_t bytes,
                                    struct hr_shard_index *index)
@@ -277,8 +292,8 @@ static void choose_shards(struct writing *writing)
     writing->count = kept;
 }
 
-/* What the index has of a shard. */
-static void
+/* What the index has of a shard; false: out of memory. */
+static bool
 list_pieces(const struct hr_shard_index *index, const struct hr_shard *shard,
             struct hr_shard_entry *entry, struct hr_index_piece pieces[PIECES])
 {
@@ -300,9 +315,15 @@ list_pieces(const struct hr_shard_index *index, const struct hr_shard *shard,
     }
     if (entry->large > 0)
         pieces[1].data = index->large + shard->first_large;
+    if (shard->packed != NULL) {
+        pieces[3].data = hr__packed_save(shard->packed, &pieces[3].bytes);
+        if (pieces[3].data == NULL)
+            return false;
+    }
     for (int i = 0; i < PIECES; i++)
         entry->bytes += pieces[i].bytes;
     entry->checksum = run_checksum(entry, pieces);
+    return true;
 }
 
 static enum hr_err
@@ -316,8 +337,9 @@ write_shards(struct writing *writing, const char *path, struct hr_error *reterr)
     writing->head->shards = writing->count;
     writing->pieces[0] = (struct hr_index_piece){writing->head, at};
     for (size_t i = 0; i < writing->count; i++) {
-        list_pieces(writing->index, writing->shards[i], &entries[i],
-                    &writing->pieces[1 + PIECES * i]);
+        if (!list_pieces(writing->index, writing->shards[i], &entries[i],
+                         &writing->pieces[1 + PIECES * i]))
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
         entries[i].at = at;
         at += entries[i].bytes;
     }
@@ -343,6 +365,8 @@ hr__shard_section_write(const char *path, struct hr_hash128 format,
     } else {
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     }
+    for (size_t i = 0; writing.pieces != NULL && i < writing.count; i++)
+        hr__free((void *)(uintptr_t)writing.pieces[PIECES * (i + 1)].data);
     hr__free(writing.shards);
     hr__free(writing.head);
     hr__free(writing.pieces);

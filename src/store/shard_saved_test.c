@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "core/alloc.h"
 #include "core/file.h"
@@ -438,4 +439,91 @@ TEST(whatever_fails_leaves_a_saved_index_that_can_be_used)
                 break;
         }
     check_open(0);
+}
+
+/* ---- compressed shards ---- */
+
+static struct hr_shard_index *open_packed(const char *path, uint64_t bytes_max)
+{
+    struct hr_lines_scan scan = {.skip = HR_LINES_SKIP_EMPTY};
+    const struct hr_packed_limits limits = {
+        .bytes_max = bytes_max, .ratio_max = 1000, .cache_bytes = 8 << 20};
+    const struct hr_shard_saving saving = {.format = "packed lines", .path = path};
+    struct hr_shard_index *index = NULL;
+
+    scans = 0;
+    if (hr__shard_index_open(pattern, ".txt", count_scan, &scan, &limits, &saving, &index,
+                             &error) != HR_OK)
+        return NULL;
+    return index;
+}
+
+/* A shard of about 4 MiB of lines, so that it has marks, by gzip. */
+static void pack_shard(int at, int version)
+{
+    char path[700];
+    struct hr_rng rng;
+    gzFile file;
+
+    snprintf(path, sizeof path, "%s/%d.txt.gz", folder, at);
+    hr__rng_init(&rng, check_seed(), (uint64_t)version, (uint64_t)at);
+    file = gzopen(path, "wb1");
+    CHECK(file != NULL);
+    for (int i = 0; i < 100000; i++)
+        CHECK(gzprintf(file, "%d %d %016llx %016llx\n", at, i,
+                       (unsigned long long)hr__rng_below(&rng, UINT64_MAX),
+                       (unsigned long long)i) > 0);
+    CHECK_EQ_INT(gzclose(file), Z_OK);
+    set_time(path, version);
+}
+
+static void check_records(const struct hr_shard_index *a, const struct hr_shard_index *b)
+{
+    char x[200], y[200];
+    struct hr_rng rng;
+
+    check_same(a, b);
+    hr__rng_init(&rng, check_seed(), 7, 7);
+    for (int i = 0; i < 300; i++) {
+        uint64_t at = hr__rng_below(&rng, hr__shard_index_count(a));
+        struct hr_shard_place p, q;
+        bool waited;
+
+        hr__shard_index_place(a, at, &p);
+        hr__shard_index_place(b, at, &q);
+        CHECK(p.packed && q.packed && p.bytes <= sizeof x);
+        CHECK_OK(hr__store_read(p.object, p.offset, x, (size_t)p.bytes, NULL, &waited,
+                                &error));
+        CHECK_OK(hr__store_read(q.object, q.offset, y, (size_t)p.bytes, NULL, &waited,
+                                &error));
+        CHECK(memcmp(x, y, (size_t)p.bytes) == 0);
+    }
+}
+
+TEST(compressed_shards_are_not_decoded_again)
+{
+    struct hr_shard_index *first, *second;
+
+    begin("packed");
+    snprintf(pattern, sizeof pattern, "%s/*.txt.gz", folder);
+    for (int i = 0; i < 3; i++)
+        pack_shard(i, 1);
+    first = open_packed(saved, 1 << 30);
+    CHECK(first != NULL);
+    CHECK_EQ_INT(scans, 3);
+    second = open_packed(saved, 1 << 30);
+    CHECK(second != NULL);
+    CHECK_EQ_INT(scans, 0);
+    CHECK_EQ_INT(hr__shard_index_kept(second), 3);
+    CHECK(hr__packed_entries(second->shards[1].packed) > 2);
+    check_records(first, second);
+    hr__shard_index_close(second);
+    pack_shard(1, 2);
+    second = open_packed(saved, 1 << 30);
+    CHECK(second != NULL);
+    CHECK_EQ_INT(scans, 1);
+    hr__shard_index_close(second);
+    CHECK(open_packed(saved, 1000) == NULL); /* limits hold for what is known, too */
+    CHECK_HAS(error.message, "unpacked_max");
+    hr__shard_index_close(first);
 }
