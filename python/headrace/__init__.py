@@ -97,8 +97,8 @@ _NAMES = {
     "contact_sheet": "show",
     "data_loader": "DataLoader",
     "dataset": "from_dataset from_generator from_iterable",
-    "errors": """AccessError ArgumentError CancelledError ClosedError CodeError DtypeError FormatError GraphError HeadraceError
-        InternalError LimitError MissingFileError NotFoundError OutOfMemoryError RangeError ReadError ShapeError
+    "errors": """AccessError ArgumentError CancelledError ClosedError CodeError DtypeError FormatError GraphError
+        HeadraceError InternalError LimitError MissingFileError NotFoundError OutOfMemoryError RangeError ReadError ShapeError
         StateError StateMismatchError StuckError UnsupportedError WorkerTraceback""",
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",

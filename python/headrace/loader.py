@@ -218,12 +218,13 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
         "demand": _demand(options.get("demand")),
     }
     ledger, plan = options.get("ledger"), options.get("plan")
+    token_file = options.get("service_token_file")
     if ledger is not None:
         made["ledger"] = os.fspath(ledger)
     if options.get("service") is not None:
         made["service"] = options["service"]
-    if options.get("service_token_file") is not None:
-        made["service_token_file"] = os.fspath(options["service_token_file"])
+    if token_file is not None:
+        made["service_token_file"] = os.fspath(token_file)
     if isinstance(plan, os.PathLike):
         made["plan_name"] = os.fspath(plan)
         with open(plan, encoding="utf-8") as file:
