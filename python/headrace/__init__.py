@@ -98,8 +98,8 @@ _NAMES = {
     "data_loader": "DataLoader",
     "dataset": "from_dataset from_generator from_iterable",
     "errors": """AccessError ArgumentError CancelledError ClosedError CodeError DtypeError FormatError GraphError
-        HeadraceError InternalError LimitError MissingFileError NotFoundError OutOfMemoryError RangeError ReadError ShapeError
-        StateError StateMismatchError StuckError UnsupportedError WorkerTraceback""",
+        HeadraceError InternalError LimitError MissingFileError NotFoundError OutOfMemoryError RangeError ReadError
+        ShapeError StateError StateMismatchError StuckError UnsupportedError WorkerTraceback""",
     "fieldspec": "Spec spec",
     "loader": "Loader UnknownLengthError",
     "mixing": "mix",
