@@ -142,9 +142,9 @@ struct process {
     char address[64];
 };
 
-/* Starts a process of the service on a CPU and reads where it listens. */
-static struct process
-start(int cpu, const char *command, const char *option, const char *address)
+/* Starts a process of the service on a CPU and reads where it listens. `flag` or NULL. */
+static struct process start(int cpu, const char *command, const char *option,
+                            const char *address, const char *flag)
 {
     struct process p = {0};
     char line[256], program[4096];
@@ -160,7 +160,7 @@ start(int cpu, const char *command, const char *option, const char *address)
         dup2(ends[1], 1);
         close(ends[0]);
         close(ends[1]);
-        execl(program, program, command, option, address, (char *)NULL);
+        execl(program, program, command, option, address, flag, (char *)NULL);
         _exit(127);
     }
     close(ends[1]);
@@ -432,14 +432,36 @@ static void tf_data(struct bench *bench)
     bench_fact(bench, "tf.data service", "%s", line);
 }
 
+/* A dispatcher and a worker on the first CPU. */
+struct service {
+    struct process dispatcher, worker;
+};
+
+static struct service start_service(const char *flag)
+{
+    struct service s = {.dispatcher =
+                            start(0, "dispatcher", "--listen", "127.0.0.1:0", NULL)};
+
+    s.worker = start(0, "worker", "--dispatcher", s.dispatcher.address, flag);
+    return s;
+}
+
+static void stop_service(const struct service *service)
+{
+    stop(&service->worker);
+    stop(&service->dispatcher);
+}
+
 static void measure(struct bench *bench, const struct what *what,
-                    const struct process *worker, const char *service)
+                    const struct service *tcp, const struct service *shared)
 {
     bench_group(bench, what->group);
     bare(bench, "bare TCP stream", what, false);
     if (what->file != NULL)
         bare(bench, "bare, made", what, true);
-    run(bench, "service", what, service, worker->pid);
+    run(bench, "service, TCP", what, tcp->dispatcher.address, tcp->worker.pid);
+    run(bench, "service, shared memory", what, shared->dispatcher.address,
+        shared->worker.pid);
     run(bench, "the worker's graph alone", what, NULL, 0);
 }
 
@@ -447,21 +469,23 @@ static void claims(struct bench *bench)
 {
     bench->group = images.group;
     bench_claim_ratio(bench, "bare stream / service, batches", "bare TCP stream",
-                      "service", false, true, 0.9);
+                      "service, TCP", false, true, 0.9);
     bench_claim_ratio(bench, "bare stream that makes / service, batches", "bare, made",
-                      "service", false, true, 0.9);
+                      "service, TCP", false, true, 0.9);
     bench->group = zeros.group;
     bench_claim_ratio(bench, "bare stream / service, one-hot rows", "bare TCP stream",
-                      "service", false, true, 0.9);
+                      "service, TCP", false, true, 0.9);
+    bench_claim_value(bench, "GB/s of one-hot rows through shared memory",
+                      1000 / bench_median(bench, "service, shared memory"), true, 18);
     bench->group = records.group;
     bench_claim_ratio(bench, "bare stream / service, records", "bare TCP stream",
-                      "service", false, true, 0.9);
+                      "service, TCP", false, true, 0.9);
 }
 
 int main(int argc, char **argv)
 {
     static struct bench bench;
-    struct process dispatcher, worker;
+    struct service tcp, shared;
     double spread[2];
 
     bench_init(&bench, argc, argv, "service",
@@ -469,21 +493,21 @@ int main(int argc, char **argv)
                "read by the client",
                unit);
     bench.cpu_heading = "CPU ns";
-    dispatcher = start(0, "dispatcher", "--listen", "127.0.0.1:0");
-    worker = start(0, "worker", "--dispatcher", dispatcher.address);
+    tcp = start_service("--tcp-only");
+    shared = start_service(NULL);
     pin(1);
     for (int i = 0; i < bench.rounds; i++) {
-        measure(&bench, &images, &worker, dispatcher.address);
-        measure(&bench, &zeros, &worker, dispatcher.address);
-        measure(&bench, &records, &worker, dispatcher.address);
+        measure(&bench, &images, &tcp, &shared);
+        measure(&bench, &zeros, &tcp, &shared);
+        measure(&bench, &records, &tcp, &shared);
     }
     claims(&bench);
     bench_claim_value(&bench, "ms from opening a run to its first record",
-                      first_record(dispatcher.address, spread), false, 10);
+                      first_record(tcp.dispatcher.address, spread), false, 10);
     bench_fact(&bench, "first record", "%.1f to %.1f ms", spread[0], spread[1]);
     tf_data(&bench);
     bench_print(&bench);
-    stop(&worker);
-    stop(&dispatcher);
+    stop_service(&tcp);
+    stop_service(&shared);
     return 0;
 }

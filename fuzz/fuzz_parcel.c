@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (bytes < 3 || (buffer = hr_buffer_create(bytes - 2)) == NULL)
         return 0;
     memcpy(hr_buffer_data(buffer), data + 2, bytes - 2);
-    if (hr__parcel_open(buffer, data[0], &parcel, &error) != HR_OK)
+    if (hr__parcel_open(buffer, data[0], NULL, 0, &parcel, &error) != HR_OK)
         parcel = NULL;
     for (size_t i = 0; parcel != NULL && i < data[0]; i++) {
         struct hr_batch *batch = NULL;

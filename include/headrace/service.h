@@ -53,6 +53,7 @@ struct hr_worker_options {
     const char *token_file; /* with the token that all of a service share; NULL: as the
                                environment says (HEADRACE_TOKEN_FILE, HEADRACE_TOKEN) */
     bool insecure;          /* may listen beyond this machine without a token */
+    bool tcp_only;          /* no shared memory for clients on this host */
     uint64_t reserved[4];   /* zero */
 };
 

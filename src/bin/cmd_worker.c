@@ -28,7 +28,7 @@ struct worker_options {
     int64_t fd, threads, peers, hello_timeout, drain_timeout;
     const char *dispatcher, *listen, *address, *token_file;
     const char *config;
-    bool insecure, show_config;
+    bool insecure, show_config, tcp_only;
 };
 
 #define AT(field) offsetof(struct worker_options, field)
@@ -55,6 +55,8 @@ static const struct cli_option worker_table[] = {
     CLI_OPTION_CONFIG, CLI_OPTION_SHOW_CONFIG,
     {"insecure", 0, CLI_FLAG, AT(insecure), NULL,
      "listen beyond this machine without a token"},
+    {"tcp-only", 0, CLI_FLAG, AT(tcp_only), NULL,
+     "send to clients on this host over TCP too, not through shared memory"},
     {"fd", 0, CLI_INT, AT(fd), "N",
      "without --dispatcher: file descriptor of the socket to the parent process; default "
      "3", 0, INT32_MAX},
@@ -90,6 +92,7 @@ static int worker_serve(const struct worker_options *options)
     worker.listen = options->listen;
     worker.address = options->address;
     worker.threads = (int)options->threads;
+    worker.tcp_only = options->tcp_only;
     worker.peers_max = (uint32_t)options->peers;
     worker.drain_ns = (uint64_t)options->drain_timeout * 1000000000;
     worker.token_file = options->token_file;

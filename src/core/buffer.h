@@ -28,6 +28,33 @@ struct hr_buffer {
     uint32_t size_class; /* POOLED */
 };
 
+/*
+ * Segments: memory of a pool that can be passed to another process as a descriptor. They
+ * cannot shrink or grow, so that no process takes pages away from another.
+ */
+#define HR_SEGMENTS_MAX 64u              /* of a pool at a time */
+#define HR_SEGMENT_MIN ((size_t)1 << 20) /* bytes of a buffer */
+
+struct hr_memory_segment {
+    int fd;
+    uint32_t index; /* below HR_SEGMENTS_MAX */
+    uint64_t id;    /* unique in the process */
+    size_t bytes;
+};
+
+/* A pool whose large buffers are segments, as far as there are places and memory; the
+ * others are ordinary. NULL when out of memory. */
+HR_CHECK struct hr_pool *hr__pool_create_shared(void);
+/* The id of the segment at `index`; 0: none. */
+uint64_t hr__pool_segment(struct hr_pool *pool, uint32_t index);
+/* The segment in which a buffer lies, valid while the buffer is, and where; or NULL. */
+const struct hr_memory_segment *
+hr__buffer_segment(const struct hr_buffer *buffer, size_t *ret_offset);
+
+/* segment.c. Makes and maps one; NULL if the system refuses. Frees it with its memory. */
+struct hr_memory_segment *hr__segment_create(size_t bytes, void **ret_data);
+void hr__segment_free(struct hr_memory_segment *segment, void *data);
+
 /* Returns a pooled buffer to its pool after the last unref. */
 void hr__pool_put(struct hr_buffer *buffer);
 

@@ -44,7 +44,8 @@ struct hr_pool {
     struct hr_buffer *heads;
     size_t head_count;
     uint32_t class_end; /* classes from this one on were never used */
-    bool closed;
+    bool closed, shared;
+    atomic_uint_fast64_t segments[HR_SEGMENTS_MAX]; /* ids of those there are */
     struct size_class classes[CLASS_COUNT];
 };
 
@@ -65,12 +66,22 @@ static size_t class_bytes(uint32_t size_class)
     return (size_t)(4 + size_class % 4) << (6 + size_class / 4);
 }
 
+static void drop_segment(struct hr_buffer *block)
+{
+    struct hr_memory_segment *segment = block->user;
+
+    atomic_store(&block->pool->segments[segment->index], 0);
+    hr__segment_free(segment, block->data);
+}
+
 static void free_block(struct hr_buffer *block)
 {
     size_t bytes = class_bytes(block->size_class);
 
     HR_UNPOISON(block->data, bytes);
-    if (bytes >= HR_PAGES_MIN)
+    if (block->user != NULL)
+        drop_segment(block);
+    else if (bytes >= HR_PAGES_MIN)
         hr__pages_free(block->data, bytes);
     else
         hr__free(block->data);
@@ -87,15 +98,40 @@ static void free_blocks(struct hr_buffer *blocks)
     }
 }
 
-static struct hr_buffer *make_block(uint32_t size_class)
+/* Makes the block's memory a segment if there is a place. */
+static void make_segment(struct hr_pool *pool, struct hr_buffer *block, size_t bytes)
+{
+    struct hr_memory_segment *segment;
+    uint_fast64_t none = 0;
+    uint32_t at = 0;
+
+    while (at < HR_SEGMENTS_MAX && atomic_load(&pool->segments[at]) != 0)
+        at++;
+    if (at == HR_SEGMENTS_MAX ||
+        (segment = hr__segment_create(bytes, &block->data)) == NULL)
+        return;
+    if (!atomic_compare_exchange_strong(&pool->segments[at], &none, segment->id)) {
+        hr__segment_free(segment, block->data); /* another thread took the place */
+        block->data = NULL;
+        return;
+    }
+    segment->index = at;
+    block->user = segment;
+}
+
+static struct hr_buffer *make_block(struct hr_pool *pool, uint32_t size_class)
 {
     size_t bytes = class_bytes(size_class);
     struct hr_buffer *block = hr__calloc(1, sizeof *block);
 
     if (block == NULL)
         return NULL;
-    block->data = bytes >= HR_PAGES_MIN ? hr__pages_alloc(bytes)
-                                        : hr__aligned_alloc(HR_BUFFER_ALIGN, bytes);
+    block->pool = pool;
+    if (pool->shared && bytes >= HR_SEGMENT_MIN)
+        make_segment(pool, block, bytes);
+    if (block->data == NULL)
+        block->data = bytes >= HR_PAGES_MIN ? hr__pages_alloc(bytes)
+                                            : hr__aligned_alloc(HR_BUFFER_ALIGN, bytes);
     if (block->data == NULL) {
         hr__free(block);
         return NULL;
@@ -215,6 +251,20 @@ struct hr_pool *hr_pool_create(size_t bytes_max)
     return pool;
 }
 
+struct hr_pool *hr__pool_create_shared(void)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+
+    if (pool != NULL)
+        pool->shared = true;
+    return pool;
+}
+
+uint64_t hr__pool_segment(struct hr_pool *pool, uint32_t index)
+{
+    return atomic_load(&pool->segments[index]);
+}
+
 static void destroy(struct hr_pool *pool)
 {
     assert(pool->live == 0 && pool->idle_bytes == 0);
@@ -279,12 +329,12 @@ void hr_pool_unref(struct hr_pool *pool)
 /* Allocates a block that is already counted. */
 static struct hr_buffer *fetch(struct hr_pool *pool, uint32_t size_class)
 {
-    struct hr_buffer *block = make_block(size_class);
+    struct hr_buffer *block = make_block(pool, size_class);
 
     if (block != NULL)
         return block;
     hr_pool_trim(pool);
-    block = make_block(size_class);
+    block = make_block(pool, size_class);
     if (block != NULL)
         return block;
     pthread_mutex_lock(&pool->lock);

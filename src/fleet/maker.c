@@ -119,8 +119,9 @@ static enum hr_err check_fingerprint(const struct hr_job *job, struct hr_error *
                     own, job->fingerprint);
 }
 
-static enum hr_err open_graph(const struct hr_worker_process *w,
-                              struct hr_worker_job *job, struct hr_error *reterr)
+static enum hr_err
+open_graph(const struct hr_worker_process *w, struct hr_worker_job *job, bool local,
+           struct hr_error *reterr)
 {
     struct hr_iter_options options;
     struct hr_job read = {0};
@@ -128,7 +129,7 @@ static enum hr_err open_graph(const struct hr_worker_process *w,
 
     hr_iter_options_init(&options);
     options.threads = w->threads;
-    job->pool = hr_pool_create(0);
+    job->pool = local ? hr__pool_create_shared() : hr_pool_create(0);
     if (job->pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(hr__job_parse(job->text, job->bytes, &read, &options, reterr));
@@ -144,10 +145,12 @@ static enum hr_err open_graph(const struct hr_worker_process *w,
     return code;
 }
 
-static void open_job(const struct hr_worker_process *w, struct hr_worker_job *job)
+/* `local`: for a client on this host. */
+static void
+open_job(const struct hr_worker_process *w, struct hr_worker_job *job, bool local)
 {
     job->opened = true;
-    if (open_graph(w, job, &job->error) == HR_OK)
+    if (open_graph(w, job, local, &job->error) == HR_OK)
         return;
     hr__error_prefix(&job->error, "worker %s cannot run the graph", w->address);
 }
@@ -279,7 +282,10 @@ send_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
     size_t bytes = pieces->bytes, most = 2 * bytes;
 
     most = most > WAITING_BYTES ? most : WAITING_BYTES;
-    hr__net_send_body(w->base.net, task->client, &frame, pieces->parts, pieces->count);
+    if (!hr__lend(&w->peers[task->client].lender, w->base.net, task->client, job->pool,
+                  &frame, pieces))
+        hr__net_send_body(w->base.net, task->client, &frame, pieces->parts,
+                          pieces->count);
     learn_size(w, job, task, bytes);
     w->role.clients[task->client].full =
         hr__net_queued(w->base.net, task->client) + bytes > most;
@@ -304,12 +310,14 @@ static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
     struct hr_error error = {0};
     size_t bytes = 0;
 
+    bool local = hr__net_is_local(w->base.net, task->client);
+
     pieces.count = 0;
 
     job->holds++;
     hr__net_unlock(w->base.net);
     if (!job->opened)
-        open_job(w, job);
+        open_job(w, job, local);
     if (job->error.code == HR_OK)
         make_parcel(w, job, task, &next, &pieces, &error);
     hr__net_lock(w->base.net);

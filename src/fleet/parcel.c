@@ -399,6 +399,8 @@ struct keep {
 struct hr_parcel {
     struct hr_buffer *buffer;
     size_t count, entries;
+    size_t far_count;
+    struct hr_wire_far far[HR_SCHEMA_FIELDS_MAX]; /* of the only entry */
     /* The entry that was read last. */
     size_t at, first; /* its number; its first position */
     struct entry entry;
@@ -416,13 +418,15 @@ static struct entry entry_at(const struct hr_buffer *buffer, size_t at)
     return entry;
 }
 
-static enum hr_err check_table(const struct hr_buffer *buffer, const struct head *head,
-                               struct hr_error *reterr)
+static enum hr_err check_table(const struct hr_buffer *buffer, size_t far_bytes,
+                               const struct head *head, struct hr_error *reterr)
 {
-    size_t bytes = hr_buffer_bytes(buffer), after = table_bytes(head->entries);
+    size_t bytes = hr_buffer_bytes(buffer) + far_bytes;
+    size_t after = table_bytes(head->entries);
     uint64_t positions = 0;
 
-    if (head->entries == 0 || head->entries > head->count || bytes < after)
+    if (head->entries == 0 || head->entries > head->count ||
+        hr_buffer_bytes(buffer) < after)
         return malformed(reterr, "it is shorter than its table");
     for (size_t i = 0; i < head->entries; i++) {
         struct entry entry = entry_at(buffer, i);
@@ -437,7 +441,7 @@ static enum hr_err check_table(const struct hr_buffer *buffer, const struct head
                                                       : malformed(reterr, "its length");
 }
 
-static enum hr_err check(const struct hr_buffer *buffer, size_t count,
+static enum hr_err check(const struct hr_buffer *buffer, size_t far_bytes, size_t count,
                          struct head *ret_head, struct hr_error *reterr)
 {
     struct head head;
@@ -456,16 +460,39 @@ static enum hr_err check(const struct hr_buffer *buffer, size_t count,
     if (head.count != count)
         return malformed(reterr, "its number of batches");
     *ret_head = head;
-    return check_table(buffer, &head, reterr);
+    return check_table(buffer, far_bytes, &head, reterr);
 }
 
-enum hr_err hr__parcel_open(struct hr_buffer *buffer, size_t count,
-                            struct hr_parcel **ret_parcel, struct hr_error *reterr)
+/* Only a batch of its own has payloads elsewhere: they end the block. */
+static enum hr_err set_far(struct hr_parcel *parcel, const struct hr_wire_far *far,
+                           size_t count, struct hr_error *reterr)
+{
+    size_t near = hr_buffer_bytes(parcel->buffer), place = near - parcel->entry.at;
+
+    if (count > 0 &&
+        (parcel->count > 1 || parcel->entry.kind != BATCH || near % HR_WIRE_ALIGN != 0))
+        return malformed(reterr, "payloads elsewhere");
+    parcel->far_count = count;
+    for (size_t i = 0; i < count; i++) {
+        parcel->far[i] = far[i];
+        parcel->far[i].place = place;
+        place += far[i].bytes;
+    }
+    return HR_OK;
+}
+
+enum hr_err
+hr__parcel_open(struct hr_buffer *buffer, size_t count, const struct hr_wire_far *far,
+                size_t far_count, struct hr_parcel **ret_parcel, struct hr_error *reterr)
 {
     struct hr_parcel *parcel;
     struct head head = {0};
+    size_t far_bytes = 0;
 
-    HR_TRY(check(buffer, count, &head, reterr));
+    assert(far_count <= HR_SCHEMA_FIELDS_MAX);
+    for (size_t i = 0; i < far_count; i++)
+        far_bytes += far[i].bytes;
+    HR_TRY(check(buffer, far_bytes, count, &head, reterr));
     parcel = hr__calloc(1, sizeof *parcel);
     if (parcel == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
@@ -473,6 +500,10 @@ enum hr_err hr__parcel_open(struct hr_buffer *buffer, size_t count,
     parcel->count = count;
     parcel->entries = head.entries;
     parcel->entry = entry_at(buffer, 0);
+    if (set_far(parcel, far, far_count, reterr) != HR_OK) {
+        hr__parcel_close(parcel);
+        return HR_ERR_FORMAT;
+    }
     *ret_parcel = parcel;
     return HR_OK;
 }
@@ -522,6 +553,18 @@ static struct hr_buffer *keep_payload(struct hr_buffer *buffer, struct keep **re
     return owner;
 }
 
+static enum hr_err open_block(struct hr_parcel *parcel, struct hr_buffer *owner,
+                              struct hr_arena *arena, struct hr_error *reterr)
+{
+    const char *at = (const char *)hr_buffer_data(parcel->buffer) + parcel->entry.at;
+
+    if (parcel->far_count == 0)
+        return hr__wire_block_open(&parcel->block, at, parcel->entry.bytes, owner, NULL,
+                                   arena, 0, reterr);
+    return hr__wire_block_open_far(&parcel->block, at, parcel->far[0].place, parcel->far,
+                                   parcel->far_count, owner, arena, reterr);
+}
+
 static enum hr_err open_entry(struct hr_parcel *parcel, struct hr_error *reterr)
 {
     const struct entry *entry = &parcel->entry;
@@ -534,9 +577,7 @@ static enum hr_err open_entry(struct hr_parcel *parcel, struct hr_error *reterr)
     owner = keep_payload(parcel->buffer, &keep);
     if (owner == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    code = hr__wire_block_open(&parcel->block,
-                               (const char *)hr_buffer_data(parcel->buffer) + entry->at,
-                               entry->bytes, owner, NULL, &keep->arena, 0, reterr);
+    code = open_block(parcel, owner, &keep->arena, reterr);
     if (code == HR_OK && parcel->block.count != entry->count)
         code = malformed(reterr, "a wrong number of batches");
     if (code != HR_OK)

@@ -12,6 +12,7 @@
 
 #include "engine/batch.h"
 #include "net/net.h"
+#include "wire/value.h"
 
 #define HR_PARCEL_VERSION 2u
 #define HR_PARCEL_ITEMS_MAX 1024u
@@ -40,10 +41,11 @@ void hr__parcel_drop(struct hr_parcel_pieces *pieces);
 struct hr_parcel;
 
 /* Checks that the payload is of `count` positions. Takes a reference of the buffer.
- * HR_ERR_FORMAT, HR_ERR_UNSUPPORTED, HR_ERR_MEMORY. */
+ * `far`: what follows its bytes and lies elsewhere, kept alive by the buffer; places are
+ * not needed. HR_ERR_FORMAT, HR_ERR_UNSUPPORTED, HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
-hr__parcel_open(struct hr_buffer *buffer, size_t count, struct hr_parcel **ret_parcel,
-                struct hr_error *reterr);
+hr__parcel_open(struct hr_buffer *buffer, size_t count, const struct hr_wire_far *far,
+                size_t far_count, struct hr_parcel **ret_parcel, struct hr_error *reterr);
 void hr__parcel_close(struct hr_parcel *parcel);
 
 /* Item `at`: its batch, of `records` records, which the caller owns; or its error.

@@ -72,7 +72,7 @@ read_one(struct hr_buffer *buffer, size_t count, size_t at, int64_t records,
     struct hr_parcel *parcel;
     enum hr_err code;
 
-    HR_TRY(hr__parcel_open(buffer, count, &parcel, reterr));
+    HR_TRY(hr__parcel_open(buffer, count, NULL, 0, &parcel, reterr));
     code = hr__parcel_get(parcel, at, records, ret_batch, reterr);
     hr__parcel_close(parcel);
     return code;
@@ -116,7 +116,7 @@ TEST(batches_come_back_in_place_and_outlive_the_parcel)
     for (size_t i = 0; i < count; i++)
         items[i] = (struct hr_parcel_item){batches[i], NULL};
     CHECK_OK(write_one(items, count, &buffer, NULL));
-    CHECK_OK(hr__parcel_open(buffer, count, &parcel, NULL));
+    CHECK_OK(hr__parcel_open(buffer, count, NULL, 0, &parcel, NULL));
     hr_buffer_unref(buffer);
     for (size_t k = 0; k < count; k++) { /* from the middle on, then the first ones */
         size_t i = (k + count / 2) % count;

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -18,6 +19,7 @@
 #include "engine/outputs.h"
 #include "fleet/fleet.h"
 #include "fleet/job.h"
+#include "fleet/loan.h"
 #include "fleet/parcel.h"
 #include "svc/client.h"
 
@@ -29,8 +31,9 @@
 #define WAKE_NS (100 * HR_FLEET_MS)   /* a waiting consumer looks */
 
 struct worker {
-    char *address; /* NULL: free */
-    uint32_t peer; /* made or not; 0: none */
+    char *address;               /* NULL: free */
+    uint32_t peer;               /* made or not; 0: none */
+    struct hr_borrower borrower; /* of a worker on this host */
     uint64_t retry_ns;
     bool listed; /* by the dispatcher, the last time */
 };
@@ -51,6 +54,8 @@ struct hr_remote {
     struct hr_cursor cursor;
     struct hr_client client;
     struct hr_actions actions;
+    struct hr_desk *desk;
+    uint64_t last_connection; /* to a worker */
     struct worker workers[WORKERS_MAX];
     uint32_t dispatcher; /* its connection, made or not; 0: none */
     uint64_t retry_ns;
@@ -115,6 +120,7 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     if (r->told_by == peer)
         r->told_by = 0;
     if (worker != NULL) {
+        hr__borrow_finish(&worker->borrower);
         worker->peer = 0;
         worker->retry_ns = retry;
     }
@@ -182,23 +188,96 @@ static void take_error(struct hr_remote *r, uint32_t peer, const struct hr_frame
         fail(r, &error);
 }
 
-static void take_data(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame,
-                      struct hr_buffer *data)
+/* A frame of batches; `far`: as of hr__parcel_open(). */
+static void take_parcel(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame,
+                        struct hr_buffer *data, const struct hr_borrowed *borrowed)
 {
+    size_t bytes = hr_buffer_bytes(data) + borrowed->far_bytes;
     struct hr_parcel *parcel = NULL;
     struct hr_error error = {0};
     bool kept = false;
 
-    if (hr__parcel_open(data, frame->count, &parcel, &error) != HR_OK ||
-        hr__client_data(&r->client, peer, frame, hr_buffer_bytes(data), parcel, &kept,
-                        &r->actions, &error) != HR_OK) {
+    if (hr__parcel_open(data, frame->count, borrowed->far, borrowed->far_count, &parcel,
+                        &error) != HR_OK ||
+        hr__client_data(&r->client, peer, frame, bytes, parcel, &kept, &r->actions,
+                        &error) != HR_OK) {
         r->last = error;
         hr__fleet_refuse(r->net, peer, &error);
     }
     if (!kept)
         hr__parcel_close(parcel);
-    hr_buffer_unref(data);
     pthread_cond_signal(&r->ready);
+}
+
+static void take_segment(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame)
+{
+    int fd = frame->u.segment.bytes > 0 ? hr__net_take_fd(r->net, peer) : -1;
+    struct worker *worker = worker_of(r, peer);
+    struct hr_error error = {0};
+
+    if (worker == NULL) {
+        if (fd >= 0)
+            close(fd);
+    } else if (hr__borrow_segment(&worker->borrower, frame->count, frame->u.segment.bytes,
+                                  fd, &error) != HR_OK) {
+        r->last = error;
+        hr__fleet_refuse(r->net, peer, &error);
+    }
+}
+
+static void take_shared(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame,
+                        struct hr_buffer *data)
+{
+    struct worker *worker = worker_of(r, peer);
+    struct hr_borrowed borrowed;
+    struct hr_error error = {0};
+
+    if (worker == NULL)
+        return;
+    if (hr__borrow(&worker->borrower, r->desk, data, &borrowed, &error) != HR_OK) {
+        r->last = error;
+        hr__fleet_refuse(r->net, peer, &error);
+        return;
+    }
+    take_parcel(r, peer, frame, borrowed.buffer, &borrowed);
+    hr_buffer_unref(borrowed.buffer);
+}
+
+/* Memory whose last batch is gone goes back to its worker. */
+static void return_loans(struct hr_remote *r)
+{
+    struct hr_frame frame = {.type = HR_FRAME_RELEASE};
+    uint64_t connection;
+
+    while (hr__desk_take(r->desk, &connection, &frame.position))
+        for (size_t i = 0; i < WORKERS_MAX; i++)
+            if (r->workers[i].peer != 0 &&
+                r->workers[i].borrower.connection == connection)
+                hr__net_send(r->net, r->workers[i].peer, &frame);
+}
+
+static void on_woken(void *user)
+{
+    return_loans(user);
+}
+
+/* Frames with batches; false for others. */
+static bool take_batches(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame,
+                         struct hr_buffer *data)
+{
+    const struct hr_borrowed none = {0};
+
+    if (frame->type == HR_FRAME_DATA)
+        take_parcel(r, peer, frame, data, &none);
+    else if (frame->type == HR_FRAME_SEGMENT)
+        take_segment(r, peer, frame);
+    else if (frame->type == HR_FRAME_SHARED)
+        take_shared(r, peer, frame, data);
+    else
+        return false;
+    hr_buffer_unref(data);
+    perform(r);
+    return true;
 }
 
 /* ---- connecting ---- */
@@ -218,6 +297,16 @@ dial(struct hr_remote *r, const char *address, uint64_t *retry_ns, uint64_t now)
     return 0;
 }
 
+/* On this host if it is there. */
+static void dial_worker(struct hr_remote *r, struct worker *worker, uint64_t now)
+{
+    if (now < worker->retry_ns)
+        return;
+    if (hr__net_connect_local(r->net, worker->address, &worker->peer, NULL) != HR_OK)
+        worker->peer = dial(r, worker->address, &worker->retry_ns, now);
+    worker->borrower.connection = ++r->last_connection;
+}
+
 static void dial_workers(struct hr_remote *r, uint64_t now)
 {
     for (size_t i = 0; i < WORKERS_MAX; i++) {
@@ -226,7 +315,7 @@ static void dial_workers(struct hr_remote *r, uint64_t now)
         if (worker->address == NULL || worker->peer != 0)
             continue;
         if (worker->listed) {
-            worker->peer = dial(r, worker->address, &worker->retry_ns, now);
+            dial_worker(r, worker, now);
         } else if (r->dispatcher != 0) {
             hr__free(worker->address);
             *worker = (struct worker){0};
@@ -239,11 +328,8 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
 {
     struct hr_remote *r = user;
 
-    if (frame->type == HR_FRAME_DATA) {
-        take_data(r, peer, frame, data);
-        perform(r);
+    if (take_batches(r, peer, frame, data))
         return;
-    }
     if (frame->type == HR_FRAME_WORKERS && peer == r->dispatcher)
         take_list(r, hr_buffer_data(data), hr_buffer_bytes(data));
     if (frame->type == HR_FRAME_ERROR)
@@ -286,8 +372,11 @@ static void on_tick(void *user)
     check_join(r, now);
 }
 
-static const struct hr_net_hooks hooks = {
-    .connected = on_connected, .frame = on_frame, .lost = on_lost, .tick = on_tick};
+static const struct hr_net_hooks hooks = {.connected = on_connected,
+                                          .frame = on_frame,
+                                          .lost = on_lost,
+                                          .tick = on_tick,
+                                          .woken = on_woken};
 
 static void *loop(void *user)
 {
@@ -336,6 +425,11 @@ static enum hr_err open_cursor(struct hr_remote *r, const struct hr_iter_options
     return HR_OK;
 }
 
+static void wake(void *user)
+{
+    hr__net_wake(user);
+}
+
 static enum hr_err
 init(struct hr_remote *r, const struct hr_iter_options *options, struct hr_error *reterr)
 {
@@ -360,6 +454,9 @@ init(struct hr_remote *r, const struct hr_iter_options *options, struct hr_error
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(hr__token_load(options->service_token_file, &net.token, reterr));
     HR_TRY(hr__net_open(&net, &r->net, reterr));
+    r->desk = hr__desk_create(wake, r->net);
+    if (r->desk == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     r->outputs.options.state = r->outputs.options.service = NULL; /* the caller's */
     r->outputs.options.service_job = r->outputs.options.service_token_file = NULL;
     HR_TRY(hr__net_connect(r->net, r->address, &r->dispatcher, reterr));
@@ -368,9 +465,10 @@ init(struct hr_remote *r, const struct hr_iter_options *options, struct hr_error
 
 static void finish(struct hr_remote *r)
 {
-    hr__net_close(r->net);
-    for (size_t i = 0; i < WORKERS_MAX; i++)
+    for (size_t i = 0; i < WORKERS_MAX; i++) {
+        hr__borrow_finish(&r->workers[i].borrower);
         hr__free(r->workers[i].address);
+    }
     for (;;) {
         struct hr_parcel *held = hr__cursor_drop(&r->cursor);
 
@@ -379,6 +477,8 @@ static void finish(struct hr_remote *r)
         hr__parcel_close(held);
     }
     hr__parcel_close(r->parcel);
+    hr__desk_close(r->desk);
+    hr__net_close(r->net);
     hr__client_finish(&r->client);
     hr__cursor_finish(&r->cursor);
     hr__actions_finish(&r->actions);

@@ -218,6 +218,8 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
         take_refusal(w, peer, frame);
     else if (frame->type == HR_FRAME_GOODBYE && peer == w->link)
         __atomic_store_n(&w->base.drains, true, __ATOMIC_RELEASE);
+    else if (frame->type == HR_FRAME_RELEASE)
+        hr__lend_release(&w->peers[peer].lender, frame->position);
     else if (brings_job(w, peer, frame))
         hr__serve_frame(&w->role, peer, frame, hr__now_ns(), &w->actions);
     if (w->role.clients[peer].joined)
@@ -234,6 +236,7 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     struct hr_worker_job *job = w->peers[peer].job;
 
     (void)why;
+    hr__lend_finish(&w->peers[peer].lender);
     hr__serve_lost(&w->role, peer);
     if (peer == w->link) {
         w->link = 0;
@@ -303,6 +306,8 @@ static void close_worker(struct hr_service *service)
 {
     struct hr_worker_process *w = (struct hr_worker_process *)service;
 
+    for (uint32_t i = 1; w->peers != NULL && i <= w->peers_max; i++)
+        hr__lend_finish(&w->peers[i].lender);
     while (w->jobs != NULL) {
         w->jobs->peers = 0;
         hr__worker_job_release(w, w->jobs);
@@ -367,7 +372,10 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
     HR_TRY(hr__token_check_listen(&net.token, o->listen, o->insecure, reterr));
     HR_TRY(hr__net_open(&net, &w->base.net, reterr));
     HR_TRY(hr__net_listen(w->base.net, o->listen, reterr));
-    return set_address(w, o->address, reterr);
+    HR_TRY(set_address(w, o->address, reterr));
+    if (!o->tcp_only)
+        (void)!hr__net_listen_local(w->base.net, w->address, NULL); /* else TCP */
+    return HR_OK;
 }
 
 enum hr_err hr__worker_open(const struct hr_worker_options *options,

@@ -6,6 +6,7 @@
 
 #include "engine/engine.h"
 #include "engine/outputs.h"
+#include "fleet/loan.h"
 #include "fleet/service.h"
 #include "svc/serve.h"
 
@@ -29,6 +30,7 @@ struct hr_worker_job {
 struct hr_worker_peer {
     struct hr_worker_job *job; /* of a client, or NULL */
     uint64_t serial;           /* of the connection that has the number now */
+    struct hr_lender lender;   /* of a client on this host */
 };
 
 /* A run of neighbouring batches that is being made: one lease, usually. The maker's. */

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -21,6 +22,8 @@ static void free_out(struct hr_net_out *out)
 {
     for (size_t i = 0; i < out->part_count; i++)
         hr_buffer_unref(out->parts[i].owner);
+    if (out->fd >= 0)
+        close(out->fd);
     hr__free(out);
 }
 
@@ -44,6 +47,8 @@ void hr__conn_free(struct hr_conn *conn)
         hr__event.free(conn->on_write);
     if (conn->fd >= 0)
         close(conn->fd);
+    for (size_t i = 0; i < conn->fd_count; i++)
+        close(conn->fds[i]);
     drop_queue(conn);
     hr__intake_finish(&conn->intake);
     hr__free(conn);
@@ -204,7 +209,7 @@ static size_t gather(struct hr_conn *conn, struct iovec *parts)
 
     for (struct hr_net_out *out = conn->first; out != NULL && g.count < WRITE_PARTS;
          out = out->next)
-        if (!add_message(conn->net, out, &g))
+        if ((out->fd >= 0 && out != conn->first) || !add_message(conn->net, out, &g))
             break;
     return g.count;
 }
@@ -236,8 +241,7 @@ void hr__conn_write(struct hr_conn *conn)
 {
     while (conn->first != NULL) {
         struct iovec parts[WRITE_PARTS];
-        struct msghdr message = {.msg_iov = parts, .msg_iovlen = gather(conn, parts)};
-        ssize_t done = sendmsg(conn->fd, &message, MSG_NOSIGNAL);
+        ssize_t done = hr__conn_transmit(conn, parts, gather(conn, parts));
 
         if (done < 0 && errno == EINTR)
             continue;
@@ -343,7 +347,7 @@ static size_t read_once(struct hr_conn *conn)
     parts[0] = (struct iovec){to, room};
     parts[1] = (struct iovec){net->scratch, sizeof net->scratch};
     do {
-        got = readv(conn->fd, parts + (room == 0), room == 0 || more ? 1 : 2);
+        got = hr__conn_receive(conn, parts + (room == 0), room == 0 || more ? 1 : 2);
     } while (got < 0 && errno == EINTR);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return 0;
@@ -428,31 +432,53 @@ static struct hr_net_out *new_out(struct hr_conn *conn, size_t parts, size_t hea
         kill_for_memory(conn);
         return NULL;
     }
-    *out = (struct hr_net_out){.part_count = parts, .head = (char *)out + bytes};
+    *out =
+        (struct hr_net_out){.fd = -1, .part_count = parts, .head = (char *)out + bytes};
     return out;
 }
 
-void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *frame)
+/* `fd` is taken over, also on failure. */
+static void
+send_control(struct hr_net *net, uint32_t peer, const struct hr_frame *frame, int fd)
 {
     struct hr_conn *conn = open_conn(net, peer);
     struct hr_net_out *out;
 
-    if (conn == NULL)
+    if (conn == NULL) {
+        if (fd >= 0)
+            close(fd);
         return;
+    }
     if (conn->control > net->options.queue_max) {
         struct hr_error why = {0};
 
         hr__fail(&why, HR_ERR_LIMIT, "the peer does not read: %zu bytes wait for it",
                  conn->queued);
         hr__conn_kill(conn, &why);
+        out = NULL;
+    } else {
+        out = new_out(conn, 0, HR_FRAME_HEAD + HR_FRAME_CONTROL_MAX);
+    }
+    if (out == NULL) {
+        if (fd >= 0)
+            close(fd);
         return;
     }
-    out = new_out(conn, 0, HR_FRAME_HEAD + HR_FRAME_CONTROL_MAX);
-    if (out == NULL)
-        return;
+    out->fd = fd;
     out->head_bytes = out->bytes = hr__frame_write(frame, out->head);
     conn->control += out->bytes;
     enqueue(conn, out);
+}
+
+void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *frame)
+{
+    send_control(net, peer, frame, -1);
+}
+
+void hr__net_send_fd(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
+                     int fd)
+{
+    send_control(net, peer, frame, fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
 void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,

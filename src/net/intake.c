@@ -27,10 +27,11 @@ static enum hr_err open_payload(struct hr_intake *in, struct hr_error *reterr)
                         "HEADRACE_TOKEN_FILE");
     if (!hr__frame_has_body(in->head.type))
         return HR_OK;
-    if (in->head.type == HR_FRAME_DATA && in->head.bytes > in->payload_max)
+    if ((in->head.type == HR_FRAME_DATA || in->head.type == HR_FRAME_SHARED) &&
+        in->head.bytes > in->payload_max)
         return hr__fail(reterr, HR_ERR_LIMIT,
-                        "a DATA frame announces %u bytes; this side takes at most %zu",
-                        in->head.bytes, in->payload_max);
+                        "a %s frame announces %u bytes; this side takes at most %zu",
+                        hr__frame_name(in->head.type), in->head.bytes, in->payload_max);
     if (hr_pool_get(in->pool, in->head.bytes, &in->data) != HR_OK)
         return hr__fail(reterr, HR_ERR_MEMORY, "no memory for a frame of %u bytes",
                         in->head.bytes);

@@ -94,6 +94,15 @@ static void tune(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof silent_ms);
 }
 
+static bool is_unix(int fd)
+{
+    int domain = AF_UNSPEC;
+    socklen_t bytes = sizeof domain;
+
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 &&
+           domain == AF_UNIX;
+}
+
 /* Takes over `fd`, also on failure. */
 static struct hr_conn *new_conn(struct hr_net *net, int fd, enum hr_conn_state state)
 {
@@ -105,6 +114,7 @@ static struct hr_conn *new_conn(struct hr_net *net, int fd, enum hr_conn_state s
     }
     conn->net = net;
     conn->fd = fd;
+    conn->local = is_unix(fd);
     conn->state = state;
     hr__intake_init(&conn->intake, net->pool, net->options.payload_max);
     conn->on_read = hr__event.new(net->base, fd, EV_READ | EV_PERSIST, on_conn, conn);
@@ -121,8 +131,8 @@ static struct hr_conn *new_conn(struct hr_net *net, int fd, enum hr_conn_state s
     return conn;
 }
 
-/* There must be a free number. Takes over `fd`, also on failure. */
-static struct hr_conn *add_conn(struct hr_net *net, int fd, enum hr_conn_state state)
+/* There must be a free number. */
+struct hr_conn *hr__net_add_conn(struct hr_net *net, int fd, enum hr_conn_state state)
 {
     struct hr_conn *conn = new_conn(net, fd, state);
 
@@ -253,7 +263,7 @@ enum hr_err hr__net_connect(struct hr_net *net, const char *address, uint32_t *r
         close(fd);
         return HR_ERR_IO;
     }
-    conn = add_conn(net, fd, HR_CONN_CONNECTING);
+    conn = hr__net_add_conn(net, fd, HR_CONN_CONNECTING);
     if (conn == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "no memory for a connection");
     snprintf(conn->address, sizeof conn->address, "%s", address);
@@ -356,7 +366,7 @@ static void place(struct hr_net *net, int fd)
         turn_away(net, fd);
         return;
     }
-    conn = add_conn(net, fd, HR_CONN_OPEN);
+    conn = hr__net_add_conn(net, fd, HR_CONN_OPEN);
     if (conn == NULL)
         return;
     conn->intake.guarded = net->options.token.bytes > 0;
@@ -376,10 +386,17 @@ static void on_accept(evutil_socket_t listener, short what, void *user)
 
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) {
             net->accepts = false; /* they wait until the next tick */
-            hr__event.del(net->on_accept);
+            if (net->on_accept != NULL)
+                hr__event.del(net->on_accept);
+            if (net->on_accept_local != NULL)
+                hr__event.del(net->on_accept_local);
         }
         if (fd < 0)
             break;
+        if (listener == net->local_fd && !hr__net_is_same_user(fd)) {
+            close(fd);
+            continue;
+        }
         place(net, fd);
     }
     settle(net);
@@ -394,6 +411,22 @@ static enum hr_err listen_at(int fd, const struct sockaddr_storage *at, socklen_
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(fd, (const struct sockaddr *)at, bytes) != 0 || listen(fd, BACKLOG) != 0)
         return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot listen at %s", address);
+    return HR_OK;
+}
+
+enum hr_err hr__net_accept_at(struct hr_net *net, int fd, struct event **ret_event,
+                              struct hr_error *reterr)
+{
+    struct event *event =
+        hr__event.new(net->base, fd, EV_READ | EV_PERSIST, on_accept, net);
+
+    if (event == NULL || hr__event.add(event, NULL) != 0) {
+        if (event != NULL)
+            hr__event.free(event);
+        close(fd);
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    *ret_event = event;
     return HR_OK;
 }
 
@@ -428,11 +461,7 @@ hr__net_listen(struct hr_net *net, const char *address, struct hr_error *reterr)
 
     HR_TRY(
         hr__net_open_listener(address, &fd, net->address, sizeof net->address, reterr));
-    net->on_accept = hr__event.new(net->base, fd, EV_READ | EV_PERSIST, on_accept, net);
-    if (net->on_accept == NULL || hr__event.add(net->on_accept, NULL) != 0) {
-        close(fd);
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    }
+    HR_TRY(hr__net_accept_at(net, fd, &net->on_accept, reterr));
     net->listen_fd = fd;
     net->accepts = true;
     return HR_OK;
@@ -443,9 +472,14 @@ void hr__net_stop_listening(struct hr_net *net)
     if (net->on_accept != NULL)
         hr__event.free(net->on_accept);
     net->on_accept = NULL;
+    if (net->on_accept_local != NULL)
+        hr__event.free(net->on_accept_local);
+    net->on_accept_local = NULL;
     if (net->listen_fd >= 0)
         close(net->listen_fd);
-    net->listen_fd = -1;
+    if (net->local_fd >= 0)
+        close(net->local_fd);
+    net->listen_fd = net->local_fd = -1;
 }
 
 const char *hr__net_address(const struct hr_net *net)
@@ -494,7 +528,9 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
         hr__conn_end_closing(conn);
     expire_strangers(net);
     if (net->on_accept != NULL && !net->accepts)
-        net->accepts = hr__event.add(net->on_accept, NULL) == 0;
+        net->accepts = hr__event.add(net->on_accept, NULL) == 0 &&
+                       (net->on_accept_local == NULL ||
+                        hr__event.add(net->on_accept_local, NULL) == 0);
     if (net->options.hooks->tick != NULL)
         net->options.hooks->tick(net->options.user);
     settle(net);
@@ -531,7 +567,7 @@ enum hr_err hr__net_open(const struct hr_net_options *options, struct hr_net **r
     if (net == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     net->options = *options;
-    net->wake_fd = net->listen_fd = -1;
+    net->wake_fd = net->listen_fd = net->local_fd = -1;
     pthread_mutex_init(&net->lock, NULL);
     net->conns = hr__calloc((size_t)options->peers_max + 1, sizeof(struct hr_conn *));
     net->free = hr__calloc(options->peers_max, sizeof *net->free);
@@ -574,10 +610,14 @@ void hr__net_close(struct hr_net *net)
         hr__event.free(net->on_tick);
     if (net->on_accept != NULL)
         hr__event.free(net->on_accept);
+    if (net->on_accept_local != NULL)
+        hr__event.free(net->on_accept_local);
     if (net->base != NULL)
         hr__event.base_free(net->base);
     if (net->listen_fd >= 0)
         close(net->listen_fd);
+    if (net->local_fd >= 0)
+        close(net->local_fd);
     if (net->wake_fd >= 0)
         close(net->wake_fd);
     hr_pool_unref(net->pool);

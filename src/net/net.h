@@ -120,6 +120,23 @@ void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *fram
  * is kept until it was sent. */
 void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
                        const struct hr_net_part *parts, size_t count);
+/* ---- one host (local.c) ---- */
+
+/* Listens also for processes of this user on this host, at a name of its own: a Unix
+ * socket without a file. HR_ERR_IO. */
+HR_CHECK enum hr_err
+hr__net_listen_local(struct hr_net *net, const char *name, struct hr_error *reterr);
+/* As hr__net_connect(). HR_ERR_NOT_FOUND if no process of this user listens there. */
+HR_CHECK enum hr_err hr__net_connect_local(struct hr_net *net, const char *name,
+                                           uint32_t *ret_peer, struct hr_error *reterr);
+/* Whether descriptors can be sent over a connection. */
+bool hr__net_is_local(const struct hr_net *net, uint32_t peer);
+/* Sends a control message with a copy of a descriptor. */
+void hr__net_send_fd(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
+                     int fd);
+/* The next descriptor that came with a frame, which the caller owns; -1: none. */
+int hr__net_take_fd(struct hr_net *net, uint32_t peer);
+
 /* Bytes that wait. */
 size_t hr__net_queued(const struct hr_net *net, uint32_t peer);
 

@@ -6,12 +6,14 @@
 #define HR_NET_NET_INTERNAL_H
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "net/event.h"
 #include "net/intake.h"
 #include "net/net.h"
 
 #define HR_NET_SCRATCH 65536u /* bytes that are read at once */
+#define HR_NET_FDS_MAX 64u    /* that came and were not taken */
 #define HR_NET_READ_ONCE                                                                 \
     (1u << 19)                        /* of a body in one system call: it stays in cache \
                                        */
@@ -28,6 +30,7 @@ struct hr_net_out {
     size_t bytes, sent; /* of all */
     size_t head_bytes, body_bytes, summed;
     uint64_t sum;
+    int fd;            /* sent with it, or -1 */
     size_t part_count; /* 0: a control message */
     char *head;        /* after the parts */
     struct hr_net_part parts[];
@@ -44,6 +47,9 @@ struct hr_conn {
     struct hr_net *net;
     uint32_t peer; /* 0: it was refused a place */
     int fd;
+    bool local;              /* a Unix socket */
+    int fds[HR_NET_FDS_MAX]; /* that came, oldest first */
+    size_t fd_count;
     enum hr_conn_state state;
     bool writes; /* on_write is added */
     bool sent;   /* a body was, from the queue: the hook is due */
@@ -66,8 +72,8 @@ struct hr_net {
     struct hr_net_options options;
     pthread_mutex_t lock;
     struct event_base *base;
-    struct event *on_wake, *on_tick, *on_accept;
-    int wake_fd, listen_fd;
+    struct event *on_wake, *on_tick, *on_accept, *on_accept_local;
+    int wake_fd, listen_fd, local_fd;
     bool stopped, woken; /* by __atomic */
     struct hr_pool *pool;
     struct hr_conn **conns;                         /* by number */
@@ -109,5 +115,17 @@ void hr__conn_write(struct hr_conn *conn);
 void hr__conn_arm(struct hr_conn *conn);
 /* Ends a closing connection that has nothing more to do. */
 void hr__conn_end_closing(struct hr_conn *conn);
+
+/* net.c. An accepting or connecting socket; it is taken over, also on failure. */
+enum hr_err hr__net_accept_at(struct hr_net *net, int fd, struct event **ret_event,
+                              struct hr_error *reterr);
+struct hr_conn *hr__net_add_conn(struct hr_net *net, int fd, enum hr_conn_state state);
+
+/* local.c. Whether the other end of a Unix socket is a process of this user. */
+bool hr__net_is_same_user(int fd);
+/* Reads into the parts, and keeps descriptors. As readv(). */
+ssize_t hr__conn_receive(struct hr_conn *conn, struct iovec *parts, size_t count);
+/* Sends the parts, and the descriptor of the first message. As sendmsg(). */
+ssize_t hr__conn_transmit(struct hr_conn *conn, struct iovec *parts, size_t count);
 
 #endif

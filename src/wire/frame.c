@@ -35,6 +35,10 @@ static const struct kind {
     [HR_FRAME_JOB] = {"JOB",       POSITION | BODY,                      HR_FRAME_JOB_MAX  },
     [HR_FRAME_WORKERS] = {"WORKERS",   COUNT | BODY,                         HR_FRAME_LIST_MAX },
     [HR_FRAME_AUTH] = {"AUTH",      BODY,                                 HR_FRAME_TOKEN_MAX},
+    [HR_FRAME_SEGMENT] = {"SEGMENT",   COUNT,                                8                 },
+    [HR_FRAME_SHARED] = {"SHARED",    POSITION | COUNT | GENERATION | BODY,
+                        HR_FRAME_DATA_MAX                                                    },
+    [HR_FRAME_RELEASE] = {"RELEASE",   POSITION,                             0                 },
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -133,6 +137,9 @@ static void visit(struct stream *s, struct hr_frame *f)
     case HR_FRAME_ERROR:
         pass_error(s, f);
         return;
+    case HR_FRAME_SEGMENT:
+        pass(s, &f->u.segment.bytes, 8);
+        return;
     case HR_FRAME_PROGRESS:
     case HR_FRAME_ACK:
     case HR_FRAME_DATA:
@@ -140,6 +147,8 @@ static void visit(struct stream *s, struct hr_frame *f)
     case HR_FRAME_JOB:
     case HR_FRAME_WORKERS:
     case HR_FRAME_AUTH:
+    case HR_FRAME_SHARED:
+    case HR_FRAME_RELEASE:
         return;
     }
 }
@@ -204,6 +213,7 @@ static bool message_is_sound(const struct hr_frame *f)
     case HR_FRAME_ERROR:
         return error_is_sound(f);
     case HR_FRAME_DATA:
+    case HR_FRAME_SHARED:
         return f->count > 0;
     default:
         return true;

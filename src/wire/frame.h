@@ -46,7 +46,10 @@
     X(GOODBYE, 13)   /* I leave; a worker finishes what it has */                        \
     X(JOB, 14)       /* client: what is to be made */                                    \
     X(WORKERS, 15)   /* worker: my address; dispatcher: those of all */                  \
-    X(AUTH, 16)      /* whoever connects, first: the token */
+    X(AUTH, 16)      /* whoever connects, first: the token */                            \
+    X(SEGMENT, 17)   /* worker to client on one host: memory, as a descriptor */         \
+    X(SHARED, 18)    /* the same: records whose large tensors lie in segments */         \
+    X(RELEASE, 19)   /* client to worker: a SHARED frame's memory is free again */
 
 enum hr_frame_type {
 #define HR_FRAME_ENUM(name, value) HR_FRAME_##name = (value),
@@ -75,10 +78,11 @@ struct hr_frame_head {
 /* A message. Header fields and payload fields that its type does not use are zero. */
 struct hr_frame {
     enum hr_frame_type type;
-    uint64_t position;   /* HELLO, WELCOME, PROGRESS, ACK, DATA; CREDIT: cursor; JOB:
-                            number of positions */
-    uint32_t count;      /* DATA: positions; HELLO: leases that a worker holds at once;
-                            LEASE, BIND, FINISHED, COMMIT: ranges; WORKERS: lines */
+    uint64_t position; /* HELLO, WELCOME, PROGRESS, ACK, DATA, SHARED; CREDIT: cursor;
+                          JOB: number of positions; RELEASE: number of the frame */
+    uint32_t
+        count; /* DATA, SHARED: positions; SEGMENT: its index; HELLO: leases that a worker
+                  holds at once; LEASE, BIND, FINISHED, COMMIT: ranges; WORKERS: lines */
     uint32_t generation; /* of the client; 0: none yet */
     uint64_t job;        /* HELLO, WELCOME, LEASE, BIND, FINISHED */
     union {
@@ -106,6 +110,9 @@ struct hr_frame {
             struct hr_frame_range ranges[HR_FRAME_RANGES_MAX]; /* COMMIT */
         } commit;                                              /* COMMIT, COMMITTED */
         struct {
+            uint64_t bytes; /* 0: there is none any more */
+        } segment;
+        struct {
             enum hr_err code;
             char text[HR_FRAME_TEXT_MAX + 1];
         } error;
@@ -116,7 +123,7 @@ struct hr_frame {
 const char *hr__frame_name(enum hr_frame_type type);
 
 /* Whether the payload is a body of any size up to its type's limit, which frames carry
- * without looking into it: DATA, JOB, WORKERS, AUTH. */
+ * without looking into it: DATA, SHARED, JOB, WORKERS, AUTH. */
 bool hr__frame_has_body(enum hr_frame_type type);
 
 /* Writes a message without a body to `to`, which has room for HR_FRAME_HEAD +

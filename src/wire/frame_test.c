@@ -76,10 +76,10 @@ static void random_frame(struct hr_frame *f, enum hr_frame_type type)
         random_hello(f);
         return;
     }
-    if (type != HR_FRAME_ERROR && type != HR_FRAME_GOODBYE)
+    if (type != HR_FRAME_ERROR && type != HR_FRAME_GOODBYE && type < HR_FRAME_SEGMENT)
         f->generation = hr__rng_u32(&rng);
     if (type == HR_FRAME_WELCOME || type == HR_FRAME_PROGRESS || type == HR_FRAME_ACK ||
-        type == HR_FRAME_CREDIT)
+        type == HR_FRAME_CREDIT || type == HR_FRAME_RELEASE)
         f->position = below(HR_FRAME_POSITION_MAX);
     if (type == HR_FRAME_WELCOME) {
         f->job = hr__rng_u64(&rng);
@@ -92,6 +92,10 @@ static void random_frame(struct hr_frame *f, enum hr_frame_type type)
         f->u.lease.rank = (uint32_t)below(HR_FRAME_WORLD_MAX);
         f->u.lease.ttl_ms = type == HR_FRAME_LEASE ? (uint32_t)(1 + below(100000)) : 0;
         random_ranges(f, f->u.lease.ranges);
+    }
+    if (type == HR_FRAME_SEGMENT) {
+        f->count = (uint32_t)below(64);
+        f->u.segment.bytes = hr__rng_u64(&rng);
     }
     if (type == HR_FRAME_CREDIT)
         f->u.credit.total = hr__rng_u64(&rng);
@@ -138,13 +142,14 @@ TEST(every_control_message_reads_back_as_it_was_written)
 TEST(a_body_has_any_bytes_and_its_hash)
 {
     const struct hr_frame frames[] = {
-        {HR_FRAME_DATA,  .position = 7, .count = 3, .generation = 2},
-        {HR_FRAME_JOB,    .position = 7},
-        {HR_FRAME_WORKERS,              .count = 2},
-        {HR_FRAME_AUTH},
+        {HR_FRAME_DATA, .position = 7, .count = 3, .generation = 2},
+        {HR_FRAME_JOB,  .position = 7},
+        {HR_FRAME_WORKERS,             .count = 2             },
+        {HR_FRAME_AUTH  },
+        {HR_FRAME_SHARED,              .position = 7, .count = 3,           .generation = 2          },
     };
     const uint32_t most[] = {HR_FRAME_DATA_MAX, HR_FRAME_JOB_MAX, HR_FRAME_LIST_MAX,
-                             HR_FRAME_TOKEN_MAX};
+                             HR_FRAME_TOKEN_MAX, HR_FRAME_DATA_MAX};
 
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
         uint32_t more = most[i] + 1;
@@ -288,5 +293,6 @@ TEST(names_are_those_of_the_types)
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_GOODBYE), "GOODBYE");
     CHECK(hr__frame_name((enum hr_frame_type)0) == NULL);
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_WORKERS), "WORKERS");
-    CHECK(hr__frame_name((enum hr_frame_type)17) == NULL);
+    CHECK_EQ_STR(hr__frame_name(HR_FRAME_RELEASE), "RELEASE");
+    CHECK(hr__frame_name((enum hr_frame_type)20) == NULL);
 }

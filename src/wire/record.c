@@ -220,8 +220,6 @@ check_head(const struct block_head *head, size_t bytes, struct hr_error *reterr)
         head->id_bytes < HR_WIRE_ID_BYTES || head->id_bytes > HR_WIRE_ID_BYTES_MAX ||
         head->id_bytes % 8 != 0 || head->zero != 0 || head->zeros != 0)
         return malformed(reterr, "its counts are out of range");
-    if (head->schema_bytes > bytes - sizeof *head)
-        return malformed(reterr, "its schema is cut");
     return HR_OK;
 }
 
@@ -234,6 +232,8 @@ static enum hr_err find_schema(struct hr_wire_block *block, const struct block_h
     struct hr_hash128 want = {head->hash[0], head->hash[1]}, own;
     struct hr_str text;
 
+    if (head->schema_bytes > block->region.bytes - sizeof *head)
+        return malformed(reterr, "its schema is cut");
     block->schema = hr__calloc(1, sizeof *block->schema);
     if (block->schema == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a block of records");
@@ -274,25 +274,51 @@ static enum hr_err lay_block(struct hr_wire_block *block, const struct block_hea
     return HR_OK;
 }
 
+/* The block is zero but for its region; `total`: bytes of it with what lies elsewhere. */
+static enum hr_err
+open_block(struct hr_wire_block *block, size_t total, struct hr_buffer *owner,
+           const struct hr_schema *known, struct hr_error *reterr)
+{
+    struct block_head head;
+
+    assert((uintptr_t)block->region.base % HR_WIRE_ALIGN == 0);
+    if (block->region.bytes < sizeof head)
+        return malformed(reterr, "it is shorter than its head");
+    memcpy(&head, block->region.base, sizeof head);
+    HR_TRY(check_head(&head, total, reterr));
+    HR_TRY(find_schema(block, &head, known, reterr));
+    HR_TRY(lay_block(block, &head, reterr));
+    block->owner = owner != NULL ? hr_buffer_ref(owner) : NULL;
+    return HR_OK;
+}
+
 enum hr_err
 hr__wire_block_open(struct hr_wire_block *block, const void *data, size_t bytes,
                     struct hr_buffer *owner, const struct hr_schema *known,
                     struct hr_arena *arena, uint32_t nodes, struct hr_error *reterr)
 {
-    struct block_head head;
-
-    assert((uintptr_t)data % HR_WIRE_ALIGN == 0);
     *block = (struct hr_wire_block){
         .region = {.base = data, .bytes = bytes, .arena = arena, .nodes = nodes}
     };
-    if (bytes < sizeof head)
-        return malformed(reterr, "it is shorter than its head");
-    memcpy(&head, data, sizeof head);
-    HR_TRY(check_head(&head, bytes, reterr));
-    HR_TRY(find_schema(block, &head, known, reterr));
-    HR_TRY(lay_block(block, &head, reterr));
-    block->owner = owner != NULL ? hr_buffer_ref(owner) : NULL;
-    return HR_OK;
+    return open_block(block, bytes, owner, known, reterr);
+}
+
+enum hr_err hr__wire_block_open_far(struct hr_wire_block *block, const void *data,
+                                    size_t bytes, const struct hr_wire_far *far,
+                                    size_t far_count, struct hr_buffer *owner,
+                                    struct hr_arena *arena, struct hr_error *reterr)
+{
+    size_t total =
+        far_count > 0 ? far[far_count - 1].place + far[far_count - 1].bytes : bytes;
+
+    *block = (struct hr_wire_block){
+        .region = {.base = data,
+                   .bytes = bytes,
+                   .far = far,
+                   .far_count = far_count,
+                   .arena = arena}
+    };
+    return open_block(block, total, owner, NULL, reterr);
 }
 
 void hr__wire_block_close(struct hr_wire_block *block)

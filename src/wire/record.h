@@ -25,13 +25,6 @@ struct hr_wire_record {
 
 /* ---- writing ---- */
 
-/* A payload that a block refers to and that is sent from where it lies. */
-struct hr_wire_far {
-    size_t place, bytes; /* of the block; multiples of HR_WIRE_ALIGN */
-    const char *data;
-    struct hr_buffer *owner; /* borrowed */
-};
-
 struct hr_wire_writer {
     const struct hr_schema *schema; /* borrowed */
     struct hr_str schema_bytes;
@@ -86,6 +79,14 @@ HR_CHECK enum hr_err
 hr__wire_block_open(struct hr_wire_block *block, const void *data, size_t bytes,
                     struct hr_buffer *owner, const struct hr_schema *known,
                     struct hr_arena *arena, uint32_t nodes, struct hr_error *reterr);
+/* The same for a block that brings its schema and whose last payloads lie elsewhere: at
+ * `data` are `bytes` bytes, and `far` continues them without a gap. `far` outlives the
+ * block. */
+HR_CHECK enum hr_err
+hr__wire_block_open_far(struct hr_wire_block *block, const void *data, size_t bytes,
+                        const struct hr_wire_far *far, size_t far_count,
+                        struct hr_buffer *owner, struct hr_arena *arena,
+                        struct hr_error *reterr);
 void hr__wire_block_close(struct hr_wire_block *block);
 
 /* Record `at`: its identity, and a value per field, which `values` has room for. They are

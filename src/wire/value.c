@@ -161,22 +161,39 @@ static enum hr_err malformed(struct hr_error *reterr, const char *what)
     return hr__fail(reterr, HR_ERR_FORMAT, "a value is malformed: %s", what);
 }
 
+/* Where `bytes` bytes of the region lie; NULL if they are not inside. */
+static const char *
+locate(const struct hr_wire_region *region, uint64_t place, uint64_t bytes)
+{
+    if (hr__wire_inside(region->bytes, place, bytes))
+        return region->base + place;
+    for (size_t i = 0; i < region->far_count; i++) {
+        const struct hr_wire_far *far = &region->far[i];
+
+        if (place >= far->place && hr__wire_inside(far->bytes, place - far->place, bytes))
+            return far->data + (place - far->place);
+    }
+    return NULL;
+}
+
 /* `bytes` bytes of the region: in place, or a copy when the region may change. */
 static enum hr_err steady(const struct hr_wire_region *region, uint64_t place,
                           uint64_t bytes, const void **ret_bytes, struct hr_error *reterr)
 {
     void *copy;
 
-    if (place % HR_WIRE_ALIGN != 0 || !hr__wire_inside(region->bytes, place, bytes))
+    const char *at = locate(region, place, bytes);
+
+    if (place % HR_WIRE_ALIGN != 0 || at == NULL)
         return malformed(reterr, "it lies outside of its region");
-    *ret_bytes = region->base + place;
+    *ret_bytes = at;
     if (!region->unsteady)
         return HR_OK;
     copy = hr__arena_alloc(region->arena, (size_t)bytes + 1);
     if (copy == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a value of %llu bytes",
                         (unsigned long long)bytes);
-    memcpy(copy, region->base + place, (size_t)bytes);
+    memcpy(copy, at, (size_t)bytes);
     atomic_signal_fence(memory_order_seq_cst); /* the copy is what is looked at */
     *ret_bytes = copy;
     return HR_OK;
@@ -225,14 +242,16 @@ static enum hr_err
 get_tensor(const struct hr_wire_region *region, const struct hr_wire_value *wire,
            struct hr_value *ret_value, struct hr_error *reterr)
 {
+    const char *at;
     uint64_t bytes;
 
     if (!dims_bytes(wire, &bytes) || bytes != wire->bytes)
         return malformed(reterr, "its dims do not match its bytes");
-    if (!hr__wire_inside(region->bytes, wire->place, bytes))
+    at = locate(region, wire->place, bytes);
+    if (at == NULL)
         return malformed(reterr, "it lies outside of its region");
     hr__value_set_tensor(ret_value, (enum hr_dtype)wire->dtype, wire->ndim, wire->dims,
-                         (char *)(uintptr_t)region->base + wire->place, NULL);
+                         (char *)(uintptr_t)at, NULL);
     ret_value->layout = wire->layout;
     return HR_OK;
 }
@@ -241,9 +260,11 @@ static enum hr_err
 get_bytes(const struct hr_wire_region *region, const struct hr_wire_value *wire,
           struct hr_value *ret_value, struct hr_error *reterr)
 {
-    if (!hr__wire_inside(region->bytes, wire->place, wire->bytes))
+    const char *at = locate(region, wire->place, wire->bytes);
+
+    if (at == NULL)
         return malformed(reterr, "it lies outside of its region");
-    hr__value_set_bytes(ret_value, region->base + wire->place, (size_t)wire->bytes, NULL);
+    hr__value_set_bytes(ret_value, at, (size_t)wire->bytes, NULL);
     return HR_OK;
 }
 

@@ -79,10 +79,19 @@ void hr__wire_value_put(const struct hr_value *value, char *base, size_t place,
 /* The head of a value in its descriptor: everything but where it lies. */
 void hr__wire_value_head(const struct hr_value *value, struct hr_wire_value *ret_wire);
 
+/* A payload that does not lie in its region. */
+struct hr_wire_far {
+    size_t place, bytes; /* of the region; multiples of HR_WIRE_ALIGN */
+    const char *data;
+    struct hr_buffer *owner; /* borrowed; NULL: who keeps the region keeps it */
+};
+
 /* What values are read from. */
 struct hr_wire_region {
     const char *base;
-    size_t bytes;
+    size_t bytes;                  /* at `base` */
+    const struct hr_wire_far *far; /* what follows them, in order */
+    size_t far_count;
     bool unsteady; /* another process may change it: what is checked is copied first */
     struct hr_arena *arena; /* descriptions and copies */
     uint32_t nodes;         /* node numbers in descriptions are below this */

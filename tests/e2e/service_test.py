@@ -88,6 +88,58 @@ def a_worker_without_the_data_says_so():
         assert process.returncode == 1 and "cannot run the graph" in err and "fingerprint" in err, err
 
 
+one_hot = """pipeline:
+  - source.range: {n: 4096, field: label}
+  - tensor.one_hot: {classes: 5000}
+  - batch.stack: {size: 128}
+"""
+
+
+def shared_files(process):
+    """Segments of shared memory that a process has open or mapped."""
+    folder, count = f"/proc/{process.pid}/fd", 0
+    for name in os.listdir(folder):
+        try:
+            count += "headrace-batch" in os.readlink(f"{folder}/{name}")
+        except FileNotFoundError:
+            pass
+    with open(f"/proc/{process.pid}/maps") as maps:
+        return count + sum("headrace-batch" in line for line in maps)
+
+
+def wait_until(condition):
+    until = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@test
+def shared_memory_and_tcp_give_the_same_bytes():
+    text = graph("one_hot.yaml", one_hot)
+    wanted = digest(text, "--epochs", 4)
+    with Service(2) as service:
+        assert digest(text, "--epochs", 4, "--service", service.address) == wanted
+        service.workers[0].kill()
+        service.workers[0].communicate()
+        service.workers[0] = begin("worker", "--dispatcher", service.address, "--tcp-only")
+        assert digest(text, "--epochs", 4, "--service", service.address) == wanted
+
+
+@test
+def nothing_is_left_in_shared_memory_by_who_is_killed():
+    text = graph("one_hot.yaml", one_hot)
+    with Service(2) as service:
+        process = start("run", text, "-q", "--epochs", 1000000, "--service", service.address)
+        wait_until(lambda: shared_files(process) > 0 and any(map(shared_files, service.workers)))
+        for _ in range(3):
+            service.kill_worker(0)
+        wait_until(lambda: shared_files(process) > 0)
+        process.kill()
+        process.communicate()
+        wait_until(lambda: not any(map(shared_files, service.workers)))
+
+
 @test
 def a_bad_record_fails_at_its_place_with_its_message():
     folder = temp / "bad"
