@@ -142,11 +142,11 @@ TEST(every_control_message_reads_back_as_it_was_written)
 TEST(a_body_has_any_bytes_and_its_hash)
 {
     const struct hr_frame frames[] = {
-        {HR_FRAME_DATA, .position = 7, .count = 3, .generation = 2},
-        {HR_FRAME_JOB,  .position = 7},
-        {HR_FRAME_WORKERS,             .count = 2             },
-        {HR_FRAME_AUTH  },
-        {HR_FRAME_SHARED,              .position = 7, .count = 3,           .generation = 2          },
+        {HR_FRAME_DATA,    .position = 7, .count = 3, .generation = 2},
+        {HR_FRAME_JOB,     .position = 7, .count = 0, .generation = 0},
+        {HR_FRAME_WORKERS, .position = 0, .count = 2, .generation = 0},
+        {HR_FRAME_AUTH,    .position = 0, .count = 0, .generation = 0},
+        {HR_FRAME_SHARED,  .position = 7, .count = 3, .generation = 2},
     };
     const uint32_t most[] = {HR_FRAME_DATA_MAX, HR_FRAME_JOB_MAX, HR_FRAME_LIST_MAX,
                              HR_FRAME_TOKEN_MAX, HR_FRAME_DATA_MAX};
