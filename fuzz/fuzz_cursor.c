@@ -47,7 +47,8 @@ static void check(struct hr_cursor *cursor)
     if (!open_at(texts[0], &again) || hr__cursor_position(&again) != position)
         abort();
     if (hr__share_owns(&again.options.share, position, 1, &local)) {
-        if (hr__cursor_accept(&again, position, 1, 1, &kept, &kept, NULL) != HR_OK ||
+        if (hr__cursor_accept(&again, position, 1, 1, false, &kept, &kept, NULL) !=
+                HR_OK ||
             !kept || !hr__cursor_take(&again, 1, &taken) || taken.position != position)
             abort();
     }

@@ -196,15 +196,17 @@ hr__client_data(struct hr_client *client, hr_peer peer, const struct hr_frame *f
                 struct hr_error *reterr)
 {
     struct hr_credit_worker *worker = hr__credit_find(&client->credit, peer);
+    bool granted;
 
     *ret_kept = false;
     if (worker == NULL)
         return HR_OK;
+    granted = worker->received < worker->granted;
     worker->received += bytes;
     worker->silent = false;
     if (frame->generation == client->generation)
         HR_TRY(hr__cursor_accept(client->cursor, frame->position, frame->count, bytes,
-                                 payload, ret_kept, reterr));
+                                 granted, payload, ret_kept, reterr));
     give_credit(client, actions);
     return HR_OK;
 }

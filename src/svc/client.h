@@ -6,7 +6,8 @@
  * progress and durable cursors back. Everything is repeated by hr__client_tick(), so that
  * a lost message costs time only.
  *
- * What a client holds is bounded by its credit (svc/credit.h): its budget and a frame.
+ * What a client holds is bounded by its credit (svc/credit.h): its budget, a frame per
+ * worker, and one more.
  */
 #ifndef HR_SVC_CLIENT_H
 #define HR_SVC_CLIENT_H

@@ -182,6 +182,44 @@ TEST(a_refused_client_tries_again_and_a_replaced_one_stops)
     stop();
 }
 
+/* Workers that send as soon as they may, and a consumer that is slower: once the size of
+ * a frame is known, each finds room. */
+TEST(frames_larger_than_a_grant_find_room)
+{
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 1, 0);
+    for (int trial = 0; trial < 200; trial++) {
+        size_t bytes = 1 + (size_t)hr__rng_below(&rng, 150);
+        uint64_t credit[5] = {0}, given[5] = {0}, next = 0;
+
+        start(100);
+        hr__client_connected(&client, DISPATCHER, 0, 0, fresh());
+        welcome(1, 5);
+        for (hr_peer p = 2; p < 5; p++)
+            hr__client_connected(&client, p, HR_FRAME_WORKER, 0, &actions);
+        for (int step = 0; step < 400 && next < 1000; step++) {
+            hr_peer peer = (hr_peer)(2 + hr__rng_below(&rng, 3));
+            struct hr_taken taken;
+
+            for (hr_peer p = 2; p < 5; p++)
+                for (size_t i = 0; sent(p, HR_FRAME_CREDIT, i) != NULL; i++)
+                    credit[p] = sent(p, HR_FRAME_CREDIT, i)->u.credit.total;
+            fresh();
+            if (hr__rng_below(&rng, 3) == 0) {
+                if (hr__cursor_take(&cursor, 1, &taken))
+                    hr__client_taken(&client, 0, &actions);
+            } else if (next < cursor.next + 64 &&
+                       (given[peer] < credit[peer] || next == cursor.next)) {
+                CHECK(data(peer, next++, 1, bytes));
+                given[peer] += bytes;
+                CHECK(cursor.bytes <= 100 + 4 * bytes);
+            }
+        }
+        stop();
+    }
+}
+
 /* Random data, takes, losses: held and granted bytes stay within the budget. */
 TEST(credit_is_bounded_by_the_budget)
 {

@@ -1,13 +1,13 @@
 /*
  * svc/credit.h - how many bytes each worker may send to a client.
  *
- * Bytes held plus bytes granted and not yet received are at most the budget. A worker may
- * exceed it by the rest of a frame that it began within its grant, or by one frame at the
- * client's position, which is named with each grant, so that buffers which later
- * positions fill cannot stop the first one. Each worker has at most its part of the
- * budget, connected or not, so that none can use up what another one needs: what was
- * granted to an idle worker does not come back. Grants are totals since the connection
- * began: a lost or repeated one does no harm.
+ * Bytes are granted as long as those held plus those granted and not yet received are
+ * below the budget. A worker may exceed its grant by the rest of a frame that it began
+ * within it, or by one frame at the client's position, which is named with each grant, so
+ * that buffers which later positions fill cannot stop the first one. Each worker has at
+ * most its part of the budget, connected or not, so that none can use up what another one
+ * needs: what was granted to an idle worker does not come back. Grants are totals since
+ * the connection began: a lost or repeated one does no harm.
  */
 #ifndef HR_SVC_CREDIT_H
 #define HR_SVC_CREDIT_H

@@ -138,12 +138,13 @@ static bool find_missing(const struct hr_cursor *cursor, uint64_t *from, uint64_
     return *from < *until;
 }
 
-static bool there_is_room(const struct hr_cursor *cursor, uint64_t from, size_t bytes)
+static bool
+there_is_room(const struct hr_cursor *cursor, uint64_t from, size_t bytes, bool granted)
 {
     return (from == cursor->next && cursor->piece_count <= cursor->options.pieces) ||
            (cursor->piece_count < cursor->options.pieces &&
-            bytes <= cursor->options.budget &&
-            cursor->bytes <= cursor->options.budget - bytes);
+            (granted || (bytes <= cursor->options.budget &&
+                         cursor->bytes <= cursor->options.budget - bytes)));
 }
 
 #ifdef HR_SVC_MUTANTS
@@ -172,9 +173,9 @@ mutant_missing(const struct hr_cursor *cursor, uint64_t *from, uint64_t *until)
 }
 #endif
 
-enum hr_err
-hr__cursor_accept(struct hr_cursor *cursor, uint64_t position, uint32_t count,
-                  size_t bytes, void *payload, bool *ret_kept, struct hr_error *reterr)
+enum hr_err hr__cursor_accept(struct hr_cursor *cursor, uint64_t position, uint32_t count,
+                              size_t bytes, bool granted, void *payload, bool *ret_kept,
+                              struct hr_error *reterr)
 {
     uint64_t local, from, until;
     bool missing;
@@ -194,7 +195,7 @@ hr__cursor_accept(struct hr_cursor *cursor, uint64_t position, uint32_t count,
     else
 #endif
         missing = find_missing(cursor, &from, &until);
-    if (!missing || !there_is_room(cursor, from, bytes))
+    if (!missing || !there_is_room(cursor, from, bytes, granted))
         return HR_OK;
     insert(cursor, &(struct hr_piece){
                        .from = from,

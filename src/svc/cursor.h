@@ -27,7 +27,7 @@ struct hr_cursor_options {
     uint32_t membership;
     struct hr_share share;
     uint64_t window; /* positions, at most HR_CURSOR_WINDOW_MAX */
-    size_t budget;   /* bytes of payload that may be held */
+    size_t budget;   /* bytes of payload that may be held without a grant */
     size_t pieces;   /* that may be held, at most HR_CURSOR_PIECES_MAX */
     bool ordered;
 };
@@ -65,10 +65,12 @@ void hr__cursor_finish(struct hr_cursor *cursor);
 void *hr__cursor_drop(struct hr_cursor *cursor);
 
 /* Offers the payload of a frame. If *ret_kept it belongs to the cursor until it is taken
- * whole. HR_ERR_FORMAT for positions that the client does not own. */
+ * whole. One that was begun within a grant is kept beyond the budget, too.
+ * HR_ERR_FORMAT for positions that the client does not own. */
 HR_CHECK enum hr_err
 hr__cursor_accept(struct hr_cursor *cursor, uint64_t position, uint32_t count,
-                  size_t bytes, void *payload, bool *ret_kept, struct hr_error *reterr);
+                  size_t bytes, bool granted, void *payload, bool *ret_kept,
+                  struct hr_error *reterr);
 
 /* Taken positions: those of a payload from `skip` on. */
 struct hr_taken {

@@ -89,7 +89,7 @@ static void offer(struct hr_cursor *cursor)
     run = hr__share_run(share, local);
     count = 1 + below(run < 12 ? run : 12);
     CHECK_OK(hr__cursor_accept(cursor, hr__share_position(share, local), count,
-                               1 + below(40), &payload, &kept, NULL));
+                               1 + below(40), false, &payload, &kept, NULL));
     CHECK(cursor->bytes <= cursor->options.budget + 40);
     CHECK(cursor->piece_count <= cursor->options.pieces + 1);
 }
@@ -228,14 +228,14 @@ TEST(the_frame_at_the_cursor_is_accepted_whatever_is_held)
 
     options.budget = 100;
     CHECK_OK(hr__cursor_init(&cursor, &options, NULL));
-    CHECK_OK(hr__cursor_accept(&cursor, 10, 5, 80, &payload, &kept, NULL));
+    CHECK_OK(hr__cursor_accept(&cursor, 10, 5, 80, false, &payload, &kept, NULL));
     CHECK(kept);
-    CHECK_OK(hr__cursor_accept(&cursor, 15, 5, 30, &payload, &kept, NULL));
+    CHECK_OK(hr__cursor_accept(&cursor, 15, 5, 30, false, &payload, &kept, NULL));
     CHECK(!kept);
-    CHECK_OK(hr__cursor_accept(&cursor, 40, 1, 1, &payload, &kept, NULL));
+    CHECK_OK(hr__cursor_accept(&cursor, 40, 1, 1, false, &payload, &kept, NULL));
     CHECK(!kept); /* beyond the window */
     CHECK(!hr__cursor_take(&cursor, 100, &taken));
-    CHECK_OK(hr__cursor_accept(&cursor, 0, 10, 500, &payload, &kept, NULL));
+    CHECK_OK(hr__cursor_accept(&cursor, 0, 10, 500, false, &payload, &kept, NULL));
     CHECK(kept);
     CHECK_EQ_INT(cursor.bytes, 580);
     CHECK(hr__cursor_take(&cursor, 4, &taken));
@@ -258,15 +258,15 @@ TEST(of_a_frame_only_what_is_missing_is_kept)
 
     options.ordered = false;
     CHECK_OK(hr__cursor_init(&cursor, &options, NULL));
-    CHECK_OK(hr__cursor_accept(&cursor, 4, 2, 1, &payload, &kept, NULL));
+    CHECK_OK(hr__cursor_accept(&cursor, 4, 2, 1, false, &payload, &kept, NULL));
     CHECK(kept && hr__cursor_take(&cursor, 9, &taken));
-    CHECK_OK(hr__cursor_accept(&cursor, 2, 3, 1, &payload, &kept, NULL));
+    CHECK_OK(hr__cursor_accept(&cursor, 2, 3, 1, false, &payload, &kept, NULL));
     CHECK(kept && hr__cursor_take(&cursor, 9, &taken));
     CHECK(taken.position == 2 && taken.count == 2 && taken.skip == 0);
-    CHECK_OK(hr__cursor_accept(&cursor, 4, 4, 1, &payload, &kept, NULL));
+    CHECK_OK(hr__cursor_accept(&cursor, 4, 4, 1, false, &payload, &kept, NULL));
     CHECK(kept && hr__cursor_take(&cursor, 9, &taken));
     CHECK(taken.position == 6 && taken.count == 2 && taken.skip == 2);
-    CHECK_OK(hr__cursor_accept(&cursor, 2, 6, 1, &payload, &kept, NULL));
+    CHECK_OK(hr__cursor_accept(&cursor, 2, 6, 1, false, &payload, &kept, NULL));
     CHECK(!kept);
     CHECK_EQ_INT(hr__cursor_position(&cursor), 0);
     hr__cursor_finish(&cursor);
@@ -281,12 +281,16 @@ TEST(positions_of_others_are_an_error)
 
     options.share.world = 2;
     CHECK_OK(hr__cursor_init(&cursor, &options, NULL));
-    CHECK_ERR(HR_ERR_FORMAT, hr__cursor_accept(&cursor, 12, 1, 1, &kept, &kept, &error));
+    CHECK_ERR(HR_ERR_FORMAT,
+              hr__cursor_accept(&cursor, 12, 1, 1, false, &kept, &kept, &error));
     CHECK_EQ_STR(error.message, "a worker sent 1 positions from 12 on, which rank 0 of 2 "
                                 "does not own");
-    CHECK_ERR(HR_ERR_FORMAT, hr__cursor_accept(&cursor, 8, 3, 1, &kept, &kept, NULL));
-    CHECK_ERR(HR_ERR_FORMAT, hr__cursor_accept(&cursor, 98, 3, 1, &kept, &kept, NULL));
-    CHECK_ERR(HR_ERR_FORMAT, hr__cursor_accept(&cursor, 8, 0, 1, &kept, &kept, NULL));
+    CHECK_ERR(HR_ERR_FORMAT,
+              hr__cursor_accept(&cursor, 8, 3, 1, false, &kept, &kept, NULL));
+    CHECK_ERR(HR_ERR_FORMAT,
+              hr__cursor_accept(&cursor, 98, 3, 1, false, &kept, &kept, NULL));
+    CHECK_ERR(HR_ERR_FORMAT,
+              hr__cursor_accept(&cursor, 8, 0, 1, false, &kept, &kept, NULL));
     hr__cursor_finish(&cursor);
     options.window = 0;
     CHECK_ERR(HR_ERR_ARGUMENT, hr__cursor_init(&cursor, &options, &error));
@@ -380,7 +384,7 @@ static enum hr_err everything(void)
         struct hr_taken taken;
         bool kept;
 
-        CHECK_OK(hr__cursor_accept(&cursor, 3, 2, 1, &kept, &kept, NULL));
+        CHECK_OK(hr__cursor_accept(&cursor, 3, 2, 1, false, &kept, &kept, NULL));
         CHECK(hr__cursor_take(&cursor, 9, &taken));
         code = hr__cursor_save(&cursor, &text, NULL);
     }

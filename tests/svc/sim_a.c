@@ -227,8 +227,10 @@ static void data(struct sim *sim, int proc, hr_peer peer, const struct hr_frame 
          hr__client_data(&t->client, peer, frame, bytes, (void *)payload, &kept,
                          &sim->actions, &error),
          &error);
-    if (t->cursor.bytes >
-        t->cursor.options.budget + SIM_PAYLOAD * sim->shape.frame_positions)
+    /* The rest of a frame per worker, and the frame at the position. */
+    if (t->cursor.bytes > t->cursor.options.budget + SIM_PAYLOAD *
+                                                         sim->shape.frame_positions *
+                                                         (sim->shape.workers + 1))
         sim_fail(sim, "client %d holds %zu bytes", proc - SIM_CLIENT, t->cursor.bytes);
 }
 
