@@ -168,14 +168,16 @@ enum hr_err hr__store_described(struct hr_runner *runner, const struct hr_value 
     return hr__wire_value_get(&region, &head, ret_value, &runner->error);
 }
 
-/* Copies what the op left in the arena, or in memory that is not its parent's: children
- * outlive both. */
+/* Gives the child's values the layouts of the schema, since they may show a parent's
+ * bytes as something else, and copies what the op left in the arena, or in memory that is
+ * not its parent's: children outlive both. */
 static enum hr_err
 keep_child(struct hr_runner *runner, const struct hr_program *p, struct hr_value *child)
 {
     for (size_t f = 0; f < p->child_count; f++) {
         struct hr_value kept = {0};
 
+        child[f].layout = (uint8_t)p->children[f].field->layout;
         if (child[f].owner != NULL)
             continue;
         if (child[f].kind == HR_VALUE_NONE)

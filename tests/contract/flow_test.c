@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "core/str.h"
+#include "headrace/dataset.h"
 #include "tests/support/check.h"
 
 #define INPUTS_MAX 8
@@ -135,6 +136,25 @@ TEST(words_of_lines_have_one_digest)
                                                "  - record.flat: {fields: words}\n"
                                                "  - order.shuffle: {window: 16}\n"
                                                "  - batch.stack: {size: 7}\n")));
+}
+
+/* A row of an image is no image, although it shows the image's bytes. */
+TEST(rows_of_images_have_one_digest)
+{
+    static const struct hr_synth_photos what = {
+        .seed = 5, .count = 6, .classes = 1, .width = 20, .height = 16, .vary = true};
+    char dir[512], text[1024];
+    struct outcome_job job;
+
+    snprintf(dir, sizeof dir, "%s/photos", check_temp_dir());
+    CHECK_OK(hr_synth_photos(dir, &what, NULL, NULL, NULL));
+    snprintf(text, sizeof text,
+             "headrace: 1\npipeline:\n  - source.files: {path: '%s'}\n"
+             "  - image.decode: {mode: exact}\n  - record.flat: {fields: image}\n"
+             "  - tensor.cast: {dtype: float32}\n  - batch.pad: {size: 5}\n",
+             dir);
+    job = contract_job(text);
+    outcome_free(contract_check(job));
 }
 
 TEST(each_word_comes_once_in_order)
