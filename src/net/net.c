@@ -457,7 +457,7 @@ enum hr_err hr__net_open_listener(const char *address, int *ret_fd, char *ret_ad
 enum hr_err
 hr__net_listen(struct hr_net *net, const char *address, struct hr_error *reterr)
 {
-    int fd;
+    int fd = -1;
 
     HR_TRY(
         hr__net_open_listener(address, &fd, net->address, sizeof net->address, reterr));

@@ -466,7 +466,7 @@ static void pack_shard(int at, int version)
     gzFile file;
 
     snprintf(path, sizeof path, "%s/%d.txt.gz", folder, at);
-    hr__rng_init(&rng, check_seed(), (uint64_t)version, (uint64_t)at);
+    hr__rng_init(&rng, check_seed(), (uint32_t)version, (uint64_t)at);
     file = gzopen(path, "wb1");
     CHECK(file != NULL);
     for (int i = 0; i < 100000; i++)
