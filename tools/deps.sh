@@ -52,9 +52,10 @@ if [ "$(id -u)" -ne 0 ]; then
     fi
     sudo=sudo
 fi
+# Waits while another process, such as the first boot's updates, holds the lock of dpkg.
 install() {
     [ $# -eq 0 ] && return 0
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" </dev/null
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -q --no-install-recommends "$@" </dev/null
 }
 # Keeps another architecture enabled only if its packages are available (Ubuntu has arm64 elsewhere).
 if [ -n "$foreign" ]; then
