@@ -1,4 +1,4 @@
-"""Issue 14 B2: draws with replacement follow their weights, and resume exactly."""
+"""Issue 14 B2: draws with and without replacement follow their weights, and resume exactly."""
 
 from __future__ import annotations
 
@@ -105,3 +105,56 @@ def test_wrong_weights_are_refused_by_name(tmp_path: pathlib.Path) -> None:
         draws(two.sample(balance="label"))
     with pytest.raises(hr.GraphError, match=r"put it before 'order\.shuffle'"):
         draws(two.shuffle().sample())
+
+
+def test_draws_without_replacement_come_once_and_follow_weights(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    """The first draw of every epoch has the chances of its weights; no record comes twice in an epoch."""
+    weights = [rng.choice([0, 0.5, 1, 3]) for _ in range(8)] + [2.0, 1.0, 4.0]
+    np.save(tmp_path / "w.npy", np.array(weights))
+    count, epochs = rng.randint(1, 3), 4000
+    pipe = hr.range(len(weights)).sample(count=count, weights=tmp_path / "w.npy", replacement=False)
+    values = draws(pipe, seed=rng.randrange(2**40), epochs=epochs)
+    samples = [values[i : i + count] for i in range(0, len(values), count)]
+    assert len(samples) == epochs and all(len(set(sample)) == count for sample in samples)
+    check(Counter(sample[0] for sample in samples), weights)
+
+
+def test_a_subset_without_weights_differs_between_epochs(rng: random.Random) -> None:
+    seed, epochs = rng.randrange(2**40), 3
+    values = draws(hr.range(500).sample(count=120, replacement=False), seed=seed, epochs=epochs)
+    subsets = [values[i : i + 120] for i in range(0, 360, 120)]
+    assert all(len(set(s)) == 120 for s in subsets) and len({tuple(sorted(s)) for s in subsets}) == epochs
+    assert sorted(draws(hr.range(50).sample(replacement=False), seed=seed)) == list(range(50))
+
+
+def test_draws_without_replacement_resume_and_are_divided_over_ranks(rng: random.Random) -> None:
+    seed, world = rng.randrange(2**40), rng.randint(2, 4)
+    pipe = hr.range(300).sample(count=200, replacement=False, seed=5).batch(8)
+    whole = [b.value.tolist() for b in pipe.loader(seed=seed, epochs=6, output="numpy")]
+    first = pipe.loader(seed=seed, epochs=6, output="numpy", threads=rng.randint(1, 4))
+    steps = iter(first)
+    seen = [next(steps).value.tolist() for _ in range(rng.randint(1, 149))]
+    again = pipe.loader(seed=seed, epochs=6, output="numpy")
+    again.load_state_dict(first.state_dict())
+    assert seen + [b.value.tolist() for b in again] == whole
+    one = hr.range(300).sample(count=200, replacement=False, seed=5)
+    ranks = [draws(one, seed=seed, shard=(rank, world), even="none") for rank in range(world)]
+    assert sorted(n for rank in ranks for n in rank) == sorted(draws(one, seed=seed))
+
+
+def test_files_are_sampled_by_a_column_and_repeated_passes_differ(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "t.csv").write_text("n,w\n" + "".join(f"{i},{i % 3}\n" for i in range(30)))
+    pipe = hr.csv(tmp_path / "t.csv").sample(count=20, weight="w", replacement=False)
+    assert sorted(draws(pipe, "n")) == [i for i in range(30) if i % 3]
+    passes = draws(pipe.repeat(3).shuffle(), "n", seed=3)
+    assert Counter(passes) == Counter({i: 3 for i in range(30) if i % 3})
+
+
+def test_more_draws_than_weights_are_refused(tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "w.npy", np.array([0.0, 1.0, 2.0]))
+    three = hr.range(3)
+    with pytest.raises(hr.HeadraceError, match="3 different records are to be drawn, and 2 have a weight above 0"):
+        draws(three.sample(weights=tmp_path / "w.npy", replacement=False))
+    assert sorted(draws(three.sample(count=2, weights=tmp_path / "w.npy", replacement=False))) == [1, 2]
+    with pytest.raises(hr.HeadraceError, match="set count to at most 3, or replacement to true"):
+        draws(three.sample(count=4, replacement=False))

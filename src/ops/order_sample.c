@@ -1,18 +1,19 @@
 /*
- * order.sample - draws records with replacement, by weights.
+ * order.sample - draws records by weights, with or without replacement.
  *
- * Walker's alias method in Vose's form: a record and, with some chance, another one in
- * its stead, for two numbers of the stream that belongs to (seed, epoch, position).
- * Nothing is buffered, and any thread can map any position. The table has 8 bytes per
- * record; chances are rounded to 2^-32.
+ * With replacement: Walker's alias method in Vose's form: a record and, with some chance,
+ * another one in its stead, for two numbers of the stream that belongs to (seed, epoch,
+ * position). Nothing is buffered, and any thread can map any position. The table has 8
+ * bytes per record; chances are rounded to 2^-32. Random ops treat each draw of a record
+ * differently: draw_epoch becomes a hash of the epoch and the position.
  *
- * Random ops treat each draw of a record differently: draw_epoch becomes a hash of the
- * epoch and the position.
+ * Without: ops/subset.h, which finds all draws of an epoch together.
  */
 #include "codec/npy.h"
 #include "core/alloc.h"
 #include "core/file.h"
 #include "op/op.h"
+#include "ops/subset.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,11 +24,15 @@
 struct sample {
     int64_t count, seed;
     const char *weight, *balance, *weights;
+    bool replacement;
 };
 
 static const struct hr_param sample_params[] = {
     HR_P_INT(struct sample, count, .fallback = "0", HR_RANGE(0, 1e15), .unit = "records",
              .help = "number of draws in an epoch; 0: as many as there are records"),
+    HR_P_BOOL(struct sample, replacement, .fallback = "true",
+              .help =
+                  "a record may be drawn again; false: each at most once in an epoch"),
     HR_P_STRING(struct sample, weight,
                 .help = "the key that holds each record's weight, a number that the "
                         "source knows before it reads the record, such as a column"),
@@ -49,7 +54,8 @@ struct cell {
 struct table {
     uint64_t count;
     int64_t seed;
-    struct cell *cells;
+    struct cell *cells;       /* with replacement */
+    struct hr_subset *subset; /* without */
 };
 
 static enum hr_err sample_check(const void *params, struct hr_error *error)
@@ -253,6 +259,30 @@ static enum hr_err find_weights(const struct hr_open *open, double *weights)
     return HR_OK;
 }
 
+/* ---- without replacement ---- */
+
+static enum hr_err choose(const struct hr_open *open, struct table *t)
+{
+    const struct sample *p = open->params;
+    bool weighted = p->weight != NULL || p->balance != NULL || p->weights != NULL;
+    double *weights = weighted ? hr__calloc(t->count + 1, sizeof *weights) : NULL;
+    enum hr_err code = HR_OK;
+
+    if (weighted && weights == NULL)
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory for weights");
+    if (weighted)
+        code = find_weights(open, weights);
+    if (code != HR_OK) {
+        hr__free(weights);
+        return code;
+    }
+    code = hr__subset_open(weights, t->count, sample_count(p, NULL, t->count), &t->subset,
+                           open->error);
+    if (code == HR_ERR_ARGUMENT)
+        snprintf(open->error->param, sizeof open->error->param, "count");
+    return code;
+}
+
 /* ---- the table ---- */
 
 /* Divides by the greatest first, so that no sum is infinite. Turns weights into the mean
@@ -302,6 +332,7 @@ static void sample_close(void *state)
 {
     struct table *t = state;
 
+    hr__subset_close(t->subset);
     hr__free(t->cells);
     hr__free(t);
 }
@@ -330,6 +361,7 @@ static enum hr_err fill(const struct hr_open *open, struct table *t)
 
 static enum hr_err sample_open(const struct hr_open *open, void **ret_state)
 {
+    const struct sample *p = open->params;
     struct table *t;
     enum hr_err code;
 
@@ -341,8 +373,8 @@ static enum hr_err sample_open(const struct hr_open *open, void **ret_state)
     if (t == NULL)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
     t->count = open->keys->count;
-    t->seed = ((const struct sample *)open->params)->seed;
-    code = fill(open, t);
+    t->seed = p->seed;
+    code = p->replacement ? fill(open, t) : choose(open, t);
     if (code == HR_OK)
         *ret_state = t;
     else
@@ -356,7 +388,10 @@ sample_identity(const void *params, const void *state, struct hr_hasher *hasher)
     const struct table *t = state;
 
     (void)params;
-    hr__hasher_add(hasher, t->cells, t->count * sizeof *t->cells);
+    if (t->cells != NULL)
+        hr__hasher_add(hasher, t->cells, t->count * sizeof *t->cells);
+    else if (hr__subset_weights(t->subset) != NULL)
+        hr__hasher_add(hasher, hr__subset_weights(t->subset), t->count * sizeof(double));
 }
 
 /* ---- draws ---- */
@@ -377,8 +412,11 @@ static bool sample_same(const void *state, const void *other)
 {
     const struct table *a = state, *b = other;
 
-    return a->seed >= 0 && a->seed == b->seed && a->count == b->count &&
-           memcmp(a->cells, b->cells, a->count * sizeof *a->cells) == 0;
+    if (a->seed < 0 || a->seed != b->seed || a->count != b->count ||
+        (a->cells == NULL) != (b->cells == NULL))
+        return false;
+    return a->cells != NULL ? memcmp(a->cells, b->cells, a->count * sizeof *a->cells) == 0
+                            : hr__subset_same(a->subset, b->subset);
 }
 
 /* Takes the place of a node's draw_id. */
@@ -394,12 +432,14 @@ static uint64_t sample_map(const void *params, void *state, uint64_t n, uint64_t
 {
     const struct sample *p = params;
     const struct table *t = state;
+    uint64_t seed = id->seed ^ (p->seed >= 0 ? seed_id(p->seed) : draw_id);
     uint64_t draw[2] = {id->draw_epoch, at}, cell;
     struct hr_rng rng;
 
     (void)n;
-    hr__rng_init(&rng, id->seed ^ (p->seed >= 0 ? seed_id(p->seed) : draw_id),
-                 id->draw_epoch, at);
+    if (t->subset != NULL)
+        return hr__subset_at(t->subset, seed, id->draw_epoch, at);
+    hr__rng_init(&rng, seed, id->draw_epoch, at);
     cell = hr__rng_below(&rng, t->count);
     id->draw_epoch = (uint32_t)hr__hash64(draw, sizeof draw, 0) & ~HR_EPOCH_SUBSTITUTE;
     return hr__rng_u32(&rng) < t->cells[cell].keep ? cell : t->cells[cell].other;
@@ -407,7 +447,7 @@ static uint64_t sample_map(const void *params, void *state, uint64_t n, uint64_t
 
 const struct hr_op hr_op_order_sample = {
     .name = "order.sample",
-    .summary = "draw records with replacement, by weights",
+    .summary = "draw records by weights, with or without replacement",
     .doc =
         "Each of the `count` records of an epoch is drawn from all records, so some come "
         "several times and some not at all, with the chances that their weights give, as "
@@ -415,6 +455,19 @@ const struct hr_op hr_op_order_sample = {
         "each draw of a record differently. The draws depend on the run's seed, the "
         "epoch, the position, and `seed` or else the node's name, so a run resumes at "
         "any position, and ranks divide them.\n\n"
+        "With `replacement: false`, no record comes twice in an epoch: each draw is one "
+        "of "
+        "the records that are left, with the chances that their weights give, as "
+        "torch.multinomial does it. Without weights this is a random subset, another one "
+        "in every epoch, in random order; order.split gives one that stays. The draws of "
+        "an epoch are found together, when its first record is read, in about 0.1 us for "
+        "each record that there is. It takes 8 bytes per record if there are weights, "
+        "and "
+        "32 bytes for each that is drawn. The last four epochs' draws are kept: a "
+        "shuffle "
+        "of more passes of order.repeat would find them again for every record, and is "
+        "not needed, since the draws are in random order. More draws than records with a "
+        "weight above 0 are refused.\n\n"
         "Weights need not add up to 1. They come from a `.npy` file (`weights`, in the "
         "order of the records that this op reads), from a key that the source knows "
         "before it reads a record (`weight`; see order.split for keys), or make the "

@@ -581,7 +581,8 @@ static void add_order(struct random_graph *m, const char *photos)
         add(m, "  - order.shuffle: {}\n");
         break;
     case 1:
-        add(m, "  - order.sample: {count: %d}\n", (int)below(m, 20));
+        add(m, "  - order.sample: {count: %d, replacement: %s}\n", (int)below(m, 20),
+            below(m, 2) == 0 ? "true" : "false");
         break;
     case 2:
         if (photos != NULL)
