@@ -49,8 +49,8 @@ struct hr_optimize_result {
      * field; 0: the bytes are the same. Not looked at where records may differ by more
      * than rounding (HR_STRICTNESS_RELAXED). */
     double difference;
-    /* CPU time for each record that was compared, written and new, everything included.
-     */
+    /* CPU time for each record that was compared, written and new, everything included:
+     * medians of the runs. */
     double written_run_ns, run_ns;
     char dropped[256];    /* why a cheaper order was not taken: "" if none was dropped */
     uint64_t reserved[8]; /* zero */

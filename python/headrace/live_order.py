@@ -2,8 +2,8 @@
 
 A run begins in the written order unless a profile is saved. Its own meters, which are always on,
 measure what the operators cost. Once it has delivered so many records that comparing the two
-orders costs less than 2 % of that, a thread compares them; loader.py then continues the run in
-the new order. docs/decisions/0040-live-order.md
+orders costs 2 % of that (5 % where timed runs disagree), a thread compares them; loader.py then
+continues the run in the new order. docs/decisions/0040-live-order.md
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ._types import Strictness
     from .build import Built
 
-_RUNS = 6  # in which a comparison makes each of its records: compared once, timed twice, both orders
+_RUNS = 6  # in which a comparison makes each record, at least: compared once, timed twice, both orders; at most 16
 _PART = 50  # of what was delivered, a comparison may cost one part
 _RECORDS, _RECORDS_MAX = 16, 64  # to compare
 _BLOCK = 256  # records of the sources that are made at least where a filter or an expansion decides what is delivered

@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "kernel/pixels.h"
 
-#define ROUNDS 2           /* that are timed, of each graph */
 #define SLICE_NS 50000000u /* between calls of the progress function */
 
 struct comparing {
@@ -215,17 +214,40 @@ static enum hr_err compare(struct comparing *c, struct hr_error *reterr)
 }
 
 /* A whole run: an iterator may have made later batches before it delivers the first. */
-static enum hr_err time_run(struct comparing *c, int which, struct hr_error *reterr)
+static enum hr_err
+time_run(struct comparing *c, int which, double *ret_ns, struct hr_error *reterr)
 {
     enum hr_err code = begin(c, which, reterr);
     uint64_t began = hr__cpu_thread_ns();
 
     while (code == HR_OK)
         code = next(c, which, reterr);
-    c->result->ns[which] +=
-        (double)(hr__cpu_thread_ns() - began) / (double)(ROUNDS * c->result->records);
+    *ret_ns = fmax((double)(hr__cpu_thread_ns() - began), 1) / (double)c->result->records;
     end(c, which);
     return code == HR_ERR_END ? HR_OK : code;
+}
+
+/* Both graphs in turns until hr__trial() knows enough. */
+static enum hr_err time_rounds(struct comparing *c, struct hr_error *reterr)
+{
+    double ns[2][HR_TRIAL_ROUNDS_MAX], ratios[HR_TRIAL_ROUNDS_MAX];
+    struct hr_comparison *result = c->result;
+    size_t count = 0;
+
+    do {
+        for (int i = 0; i < 2; i++) { /* the one that begins changes */
+            int which = i ^ (int)(count % 2);
+
+            HR_TRY(time_run(c, which, &ns[which][count], reterr));
+        }
+        ratios[count] = ns[1][count] / ns[0][count];
+        count++;
+        result->trial = hr__trial(ratios, count);
+    } while (result->trial == HR_TRIAL_MORE);
+    for (int i = 0; i < 2; i++)
+        result->ns[i] = hr__trial_median(ns[i], count);
+    result->ratio = hr__trial_median(ratios, count);
+    return HR_OK;
 }
 
 static enum hr_err compare_and_time(struct comparing *c, struct hr_error *reterr)
@@ -234,9 +256,7 @@ static enum hr_err compare_and_time(struct comparing *c, struct hr_error *reterr
     HR_TRY(compare(c, reterr));
     if (c->result->wrong[0] != '\0' || c->result->records == 0)
         return HR_OK;
-    for (int i = 0; i < 2 * ROUNDS; i++)
-        HR_TRY(time_run(c, i % 2, reterr));
-    return HR_OK;
+    return time_rounds(c, reterr);
 }
 
 enum hr_err

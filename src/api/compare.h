@@ -5,12 +5,15 @@
 #define HR_API_COMPARE_H
 
 #include "headrace/optimize.h"
+#include "opt/trial.h"
 
 struct hr_comparison {
     int64_t records;
-    double difference; /* as in struct hr_optimize_result */
-    double ns[2];      /* CPU time for each record, of either graph */
-    char wrong[256];   /* how they differ in more than levels; "": they do not */
+    double difference;   /* as in struct hr_optimize_result */
+    double ns[2];        /* CPU time for each record, of either graph: medians */
+    double ratio;        /* of the second by the first in a round: the median */
+    enum hr_trial trial; /* whether the second is slower */
+    char wrong[256];     /* how they differ in more than levels; "": they do not */
 };
 
 /* Runs both frozen graphs over the same records, then times them in turns. Records that

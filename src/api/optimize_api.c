@@ -11,7 +11,6 @@
 #include "opt/reorder.h"
 
 #define RECORDS 64
-#define SLOWER 1.02 /* by more than noise */
 
 void hr_optimize_options_init(struct hr_optimize_options *options)
 {
@@ -52,10 +51,9 @@ judge(const struct hr_comparison *found, const struct hr_optimize_options *optio
         snprintf(result->dropped, sizeof result->dropped,
                  "levels would differ by up to %.2g %% of their range",
                  100 * found->difference);
-    else if (options->rule == HR_RULE_HEADRACE && found->ns[1] > SLOWER * found->ns[0])
+    else if (options->rule == HR_RULE_HEADRACE && found->trial == HR_TRIAL_DROP)
         snprintf(result->dropped, sizeof result->dropped,
-                 "it takes %.2f times the CPU time of the written order",
-                 found->ns[1] / found->ns[0]);
+                 "it takes %.2f times the CPU time of the written order", found->ratio);
     else if (found->records == 0)
         snprintf(result->dropped, sizeof result->dropped,
                  "no record reached the output, so that nothing could be compared");

@@ -216,21 +216,31 @@ static void plain_profile(const struct hr_graph *graph, struct hr_profile *ret_p
 
 /* The names after the decode, in the order that is found. */
 static const char *
-names(const char *nodes, enum hr_rule rule, enum hr_strictness strictness)
+names_of(const struct hr_graph *graph, const struct hr_profile *profile,
+         enum hr_rule rule, enum hr_strictness strictness)
 {
     struct hr_reorder_settings settings = {rule, strictness};
-    struct hr_graph *graph = chain(nodes);
-    struct hr_profile profile;
     struct hr_reorder order;
     static char text[512];
     size_t at = 0;
 
-    plain_profile(graph, &profile);
-    CHECK_OK(hr__reorder(graph, &profile, &settings, &order, NULL));
+    CHECK_OK(hr__reorder(graph, profile, &settings, &order, NULL));
     for (size_t i = 3; i < graph->count; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i > 3 ? " " : "",
                                graph->nodes[order.nodes[i]].name);
     hr__reorder_finish(&order);
+    return text;
+}
+
+static const char *
+names(const char *nodes, enum hr_rule rule, enum hr_strictness strictness)
+{
+    struct hr_graph *graph = chain(nodes);
+    struct hr_profile profile;
+    const char *text;
+
+    plain_profile(graph, &profile);
+    text = names_of(graph, &profile, rule, strictness);
     hr__profile_finish(&profile);
     hr_graph_unref(graph);
     return text;
@@ -270,6 +280,47 @@ TEST(a_cast_to_a_larger_type_moves_back_past_what_only_moves_pixels)
 {
     CHECK_EQ_STR(names(CLIP CAST FLIP, HR_RULE_HEADRACE, HR_STRICTNESS_EXACT),
                  "clip flip cast");
+}
+
+/* What a profile of composed nodes says of examples/papers/cv_torch.yaml after the
+ * decode: the crop does the work of the cast and the flip. */
+static const struct {
+    double ns, bytes_in, bytes_out, fixed;
+} cv_torch_costs[] = {
+    {1499,   601770,  2407079, 0.97              }, /* tensor.cast */
+    {264597, 2407079, 714432,  0.84              }, /* image.random_resized_crop */
+    {693,    714432,  714432,  HR_PROFILE_UNKNOWN}, /* image.flip */
+    {442643, 714432,  714432,  HR_PROFILE_UNKNOWN}, /* image.color_jitter */
+    {103437, 714432,  238144,  HR_PROFILE_UNKNOWN}, /* image.grayscale */
+    {98983,  238144,  238144,  HR_PROFILE_UNKNOWN}, /* image.gaussian_blur */
+    {33723,  238144,  238144,  HR_PROFILE_UNKNOWN}, /* image.normalize */
+};
+
+TEST(all_rules_move_the_cast_of_cv_torch_after_what_only_moves_pixels)
+{
+    const char *nodes = CAST NODE("random_resized_crop: {size: 244}", "crop") FLIP NODE(
+        "color_jitter: {brightness: 0.1, contrast: 0.1, saturation: 0.1, hue: 0.1}",
+        "jitter") NODE("grayscale: {}", "gray")
+        NODE("gaussian_blur: {size: 11, sigma: [0.1, 2.0]}", "blur")
+            NODE("normalize: {mean: [0.1307], std: [0.3081]}", "normal");
+    const enum hr_rule rules[] = {HR_RULE_HEADRACE, HR_RULE_PECAN, HR_RULE_CEDAR};
+    struct hr_graph *graph = chain(nodes);
+    struct hr_profile profile;
+
+    plain_profile(graph, &profile);
+    for (size_t i = 0; i < sizeof cv_torch_costs / sizeof cv_torch_costs[0]; i++) {
+        struct hr_profile_node *node = &profile.nodes[i + 3];
+
+        node->cpu_ns = cv_torch_costs[i].ns;
+        node->bytes_in = cv_torch_costs[i].bytes_in;
+        node->bytes_out = cv_torch_costs[i].bytes_out;
+        node->fixed = cv_torch_costs[i].fixed;
+    }
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        CHECK_EQ_STR(names_of(graph, &profile, rules[i], HR_STRICTNESS_RELAXED),
+                     "crop flip cast jitter gray blur normal");
+    hr__profile_finish(&profile);
+    hr_graph_unref(graph);
 }
 
 TEST(a_profile_of_another_graph_is_refused_with_the_node)
