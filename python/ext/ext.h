@@ -100,6 +100,7 @@ PyObject *ext_exception_text(PyObject *exception);
 /* ---- op.c ---- */
 
 PyObject *ext_op_list(PyObject *module, PyObject *unused);
+PyObject *ext_parts(PyObject *module, PyObject *unused); /* system.c */
 PyObject *ext_arrow_rows(PyObject *module, PyObject *args);
 /* If the attribute `arrow` of a source's function is what arrow_rows() made: its code,
  * which needs no interpreter. */

@@ -75,6 +75,10 @@ static PyMethodDef functions[] = {
     {"version",          version,            METH_NOARGS,  "version() -> str\n--\n\nVersion of the library."},
     {"op_list",          ext_op_list,        METH_NOARGS,
      "op_list() -> list[OpInfo]\n--\n\nAll ops with their parameters, in order of name."                    },
+    {"parts",            ext_parts,          METH_NOARGS,
+     "parts() -> list[PartInfo]\n--\n\n"
+     "Libraries and stores with their versions; loads those that are loaded when "
+     "needed."                                                                                              },
     {"arrow_rows",       ext_arrow_rows,     METH_VARARGS,
      "arrow_rows(stream, rows) -> object\n--\n\n"
      "Rows of an Arrow stream (a capsule), as the attribute `arrow` of a source's "

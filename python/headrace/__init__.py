@@ -87,6 +87,8 @@ if TYPE_CHECKING:
     from .user_code import rng
 
 __version__ = _headrace.version()
+__codecs__: dict[str, str]
+"""The libraries that this build can use, with their versions: `{"libpng": "1.6.58", ...}`."""
 
 # Where the public names are. A module is imported when one of its names is first used: a worker
 # process needs few of them. DataLoader is not in __all__: it imports torch.
@@ -119,8 +121,14 @@ def __getattr__(name: str) -> Any:
     import importlib
     import sys
 
-    if name == "ops":
-        found: Any = importlib.import_module(".ops", __name__)
+    if name == "__codecs__":  # made when it is asked for: it loads libcurl and others
+        found: Any = {
+            part["name"]: part["version"]
+            for part in _headrace.parts()
+            if part["kind"] == "library" and part["state"] == "ready"
+        }
+    elif name == "ops":
+        found = importlib.import_module(".ops", __name__)
     elif name in _MODULE_OF:
         found = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
     else:
@@ -134,7 +142,7 @@ def __dir__() -> Sequence[str]:
     import importlib.util
 
     torch = ["DataLoader"] if importlib.util.find_spec("torch") else []
-    return [*__all__, *torch, "__version__"]
+    return [*__all__, *torch, "__codecs__", "__version__"]
 
 
 __all__ = [

@@ -44,6 +44,14 @@ class OpInfo(TypedDict):
     traits: str
     params: list[ParamInfo]
 
+class PartInfo(TypedDict):
+    kind: str  # "library", "system" or "store"
+    name: str
+    gives: str
+    state: Literal["ready", "missing", "not built"]
+    version: str  # "" if it has none, or is not ready
+    problem: str  # "" if it is ready
+
 class NodeInfo(TypedDict):
     name: str
     op: str
@@ -61,6 +69,7 @@ class FieldInfo(TypedDict):
 
 def version() -> str: ...
 def op_list() -> list[OpInfo]: ...
+def parts() -> list[PartInfo]: ...
 def arrow_rows(stream: object, rows: object) -> object: ...
 
 class EpochSize(TypedDict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 from typing import Any
@@ -51,10 +52,16 @@ def test_public_names_are_imported_when_they_are_used(tmp_path: pathlib.Path) ->
         "assert all(hasattr(hr, name) for name in hr.__all__)\n"
         "import importlib.util\n"
         "torch = ['DataLoader'] if importlib.util.find_spec('torch') else []\n"
-        "assert dir(hr) == sorted([*hr.__all__, *torch, '__version__'])\n"
+        "assert dir(hr) == sorted([*hr.__all__, *torch, '__codecs__', '__version__'])\n"
         "assert not hasattr(hr, 'batches')"
     )
     assert run_script(tmp_path, script).returncode == 0
+
+
+def test_the_versions_of_codecs_are_named() -> None:
+    assert hr.__codecs__.keys() >= {"libjpeg-turbo", "libpng", "libwebp", "zlib", "libyaml", "xxHash"}
+    assert all(re.match(r"[0-9]+\.[0-9]+|libjpeg [0-9]+$", version) for version in hr.__codecs__.values()), hr.__codecs__
+    assert _headrace.parts()[0]["kind"] == "library"
 
 
 def test_a_chain_gives_its_records_in_batches() -> None:
