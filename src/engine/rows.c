@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-/* Records of one call. Values that have no column wait in the arena meanwhile. */
+/* Records of one call. Values that have no column wait in the arena meanwhile, unless the
+ * source gives them owners. */
 #define ROWS_MAX 512
 #define VALUES_MAX 32
 
@@ -21,8 +22,27 @@ static bool can_make_rows(const struct hr_program *p)
     return p->path_count == 1 && p->step_count == 1 && p->segment_count == 0 &&
            step->plain && step->op->kind == HR_OP_SOURCE &&
            step->op->source.apply_rows != NULL && !hr__op_drops(step->op, step->params) &&
-           p->expand.op == NULL && !p->plan->describes && p->stamp_count == 0 &&
-           step->field_count == p->out_count;
+           p->expand.op == NULL && !p->plan->describes && p->stamp_count == 0;
+}
+
+/* The results of the source's fields, one more than their number; 0: the schema has no
+ * such field. False: a result is that of none, or of two. */
+static bool find_results(const struct hr_program *p, uint16_t *results)
+{
+    const struct hr_step *step = &p->steps[0];
+    bool made[HR_SCHEMA_FIELDS_MAX] = {false};
+    size_t count = 0;
+
+    for (size_t f = 0; f < step->field_count; f++) {
+        results[f] = hr__program_result(p, step->fields[f]);
+        if (results[f] == 0)
+            continue;
+        if (made[results[f] - 1u])
+            return false;
+        made[results[f] - 1u] = true;
+        count++;
+    }
+    return count == p->out_count;
 }
 
 bool hr__program_rows(struct hr_program *p)
@@ -31,15 +51,12 @@ bool hr__program_rows(struct hr_program *p)
 
     if (!can_make_rows(p))
         return true;
-    results = hr__arena_zalloc(&p->arena, (p->out_count + 1) * sizeof *results);
+    results =
+        hr__arena_zalloc(&p->arena, (p->steps[0].field_count + 1) * sizeof *results);
     if (results == NULL)
         return false;
-    for (size_t f = 0; f < p->out_count; f++) {
-        results[f] = hr__program_result(p, p->steps[0].fields[f]);
-        if (results[f] == 0)
-            return true;
-    }
-    p->row_results = results;
+    if (find_results(p, results))
+        p->row_results = results;
     return true;
 }
 
@@ -50,8 +67,9 @@ static uint32_t count_rows(const struct hr_pass *pass)
 {
     const struct hr_program *p = &pass->stage->program;
     uint32_t most = pass->count < ROWS_MAX ? pass->count : ROWS_MAX, count = 0;
+    bool own = p->steps[0].op->source.rows_own;
 
-    for (size_t f = 0; f < p->out_count && most > VALUES_MAX; f++)
+    for (size_t f = 0; f < p->out_count && most > VALUES_MAX && !own; f++)
         if (pass->block->columns[f] == NULL)
             most = VALUES_MAX;
     while (count < most && *hr__pass_status(pass, count) != HR_RECORD_DROPPED)
@@ -86,15 +104,19 @@ make_rows(const struct hr_pass *pass, const uint64_t *indices, uint32_t count)
 {
     const struct hr_program *p = &pass->stage->program;
     const struct hr_step *step = &p->steps[0];
-    char *columns[HR_SCHEMA_FIELDS_MAX];
-    struct hr_value *values[HR_SCHEMA_FIELDS_MAX];
+    char *columns[HR_BINDINGS_MAX];
+    struct hr_value *values[HR_BINDINGS_MAX];
     struct hr_source_rows rows = {indices, count, columns, values, p->out_count};
 
-    for (size_t f = 0; f < p->out_count; f++) {
+    for (size_t f = 0; f < step->field_count; f++) {
         size_t result = p->row_results[f] - 1u;
-        struct hr_buffer *column = pass->block->columns[result];
+        struct hr_buffer *column;
 
         columns[f] = NULL;
+        values[f] = NULL;
+        if (p->row_results[f] == 0)
+            continue;
+        column = pass->block->columns[result];
         values[f] = &pass->block->rows[pass->at * p->out_count + result];
         if (column != NULL)
             columns[f] = (char *)hr_buffer_data(column) +
@@ -137,6 +159,8 @@ static uint32_t keep_values(const struct hr_pass *pass, size_t field, uint32_t c
         struct hr_value value = values[kept * stride];
         enum hr_err code;
 
+        if (value.owner != NULL && value.kind == HR_VALUE_BYTES)
+            continue; /* it is as hr__store_keep() would leave it */
         values[kept * stride] = (struct hr_value){0};
         code = hr__store_keep(pass->runner, &value, &values[kept * stride]);
         hr__value_clear(&value);

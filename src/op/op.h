@@ -224,7 +224,7 @@ struct hr_source_rows {
     uint32_t count;
     /* By bound field. A field with a column has a fixed size: its bytes of record i go to
      * columns[f] + i * hr__field_bytes(). Without (NULL) the value of record i is
-     * values[f][i * stride], NONE on entry. */
+     * values[f][i * stride], NONE on entry. Neither: a field that infer() removed. */
     char *const *columns;
     struct hr_value *const *values;
     size_t stride;
@@ -254,6 +254,9 @@ struct hr_op_source {
      * Values may lie in the thread's arena. `id` and `fields` of the context are not set.
      */
     uint32_t (*apply_rows)(struct hr_op_ctx *ctx, const struct hr_source_rows *rows);
+    /* The values of apply_rows have owners where they are long, so a call may be for more
+     * of them than the arena has room for. */
+    bool rows_own;
     /* Where a record lies, as a URI and an offset in bytes; false when it lies in no
      * object. */
     bool (*locate)(const void *params, const void *state, uint64_t index, char *uri,

@@ -146,6 +146,12 @@ bool hr__shard_ahead(const struct hr_shard_place *place, struct hr_range *ret_ra
     return !place->packed && place->bytes >= LARGE_BYTES && range_of(place, ret_range);
 }
 
+bool hr__shard_is_large(const struct hr_shard_source *source,
+                        const struct hr_shard_place *place)
+{
+    return place->bytes >= LARGE_BYTES || is_too_long(source, place->bytes);
+}
+
 static enum hr_err window_create(void **ret_object, struct hr_error *reterr)
 {
     *ret_object = hr__calloc(1, sizeof(struct hr_window));

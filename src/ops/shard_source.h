@@ -103,6 +103,9 @@ HR_CHECK enum hr_err hr__shard_fill(struct hr_op_ctx *ctx, struct hr_window *win
 HR_CHECK enum hr_err
 hr__shard_windows(struct hr_thread *thread, struct hr_window **ret_windows,
                   struct hr_error *error);
+/* Whether a record is read through the reader, or is longer than allowed. */
+bool hr__shard_is_large(const struct hr_shard_source *source,
+                        const struct hr_shard_place *place);
 /* The range that hr__shard_read() takes through the reader; false: it does not. */
 bool hr__shard_ahead(const struct hr_shard_place *place, struct hr_range *ret_range);
 /* Turns the window to the place's object; HR_ERR_STATE if that has changed. */

@@ -5,7 +5,7 @@
  * checked; all other files must have the same. A large record is used where it was read
  * to, a small one is copied once, as a whole.
  */
-#include "ops/shard_source.h"
+#include "ops/shard_rows.h"
 
 #include <assert.h>
 #include <string.h>
@@ -408,30 +408,37 @@ unpack(struct hr_op_ctx *ctx, const struct hr_records_contents *contents,
     return hr__records_unpack(object, contents, data, error);
 }
 
-static enum hr_err records_apply(struct hr_op_ctx *ctx)
+static enum hr_err
+records_make(struct hr_op_ctx *ctx, const struct hr_shard_record *record)
 {
     struct hr_records_contents contents = {0};
-    struct hr_shard_record record;
     struct hr_error why;
     const char *data;
     enum hr_err code;
     bool packed;
 
     hr__error_init(&why);
-    HR_TRY(hr__shard_source_read(ctx, &record));
-    code = hr__records_check(record.data, record.place.bytes, &contents, &why);
+    code = hr__records_check(record->data, record->place.bytes, &contents, &why);
     packed = code == HR_OK && contents.packed_bytes > 0;
     data = contents.data;
     if (packed)
         code = unpack(ctx, &contents, &data, &why);
     if (code == HR_OK)
-        code =
-            set_fields(ctx, packed ? NULL : record.owner, packed, data, contents.bytes);
-    else
-        hr__fail(ctx->error, code, "%s: byte %llu: %s", record.place.uri,
-                 (unsigned long long)record.place.offset, why.message);
-    hr_buffer_unref(record.owner);
-    return code;
+        return set_fields(ctx, packed ? NULL : record->owner, packed, data,
+                          contents.bytes);
+    return hr__fail(ctx->error, code, "%s: byte %llu: %s", record->place.uri,
+                    (unsigned long long)record->place.offset, why.message);
+}
+
+static enum hr_err records_apply(struct hr_op_ctx *ctx)
+{
+    return hr__shard_source_make(ctx, records_make);
+}
+
+static uint32_t
+records_apply_rows(struct hr_op_ctx *ctx, const struct hr_source_rows *rows)
+{
+    return hr__shard_source_rows(ctx, rows, records_make);
 }
 
 const struct hr_op hr_op_source_records = {
@@ -462,6 +469,8 @@ const struct hr_op hr_op_source_records = {
     .source = {.prepare = records_prepare,
                .note = records_note,
                .count = hr__shard_source_count,
+               .apply_rows = records_apply_rows,
+               .rows_own = true,
                .locate = hr__shard_source_locate,
                .ahead = hr__shard_source_ahead,
                .key_name = records_key_name,

@@ -4,7 +4,7 @@
  * Headers are read when the graph is opened (store/tar.h), so that records can be taken
  * in any order, and again when a record is read.
  */
-#include "ops/shard_source.h"
+#include "ops/shard_rows.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -623,17 +623,20 @@ check_complete(struct hr_op_ctx *ctx, const struct hr_shard_record *record)
     return HR_OK;
 }
 
+static enum hr_err tar_make(struct hr_op_ctx *ctx, const struct hr_shard_record *record)
+{
+    HR_TRY(read_members(ctx, record));
+    return check_complete(ctx, record);
+}
+
 static enum hr_err tar_apply(struct hr_op_ctx *ctx)
 {
-    struct hr_shard_record record;
-    enum hr_err code;
+    return hr__shard_source_make(ctx, tar_make);
+}
 
-    HR_TRY(hr__shard_source_read(ctx, &record));
-    code = read_members(ctx, &record);
-    if (code == HR_OK)
-        code = check_complete(ctx, &record);
-    hr_buffer_unref(record.owner);
-    return code;
+static uint32_t tar_apply_rows(struct hr_op_ctx *ctx, const struct hr_source_rows *rows)
+{
+    return hr__shard_source_rows(ctx, rows, tar_make);
 }
 
 const struct hr_op hr_op_source_tar = {
@@ -664,6 +667,8 @@ const struct hr_op hr_op_source_tar = {
     .apply = tar_apply,
     .source = {.prepare = tar_prepare,
                .count = hr__shard_source_count,
+               .apply_rows = tar_apply_rows,
+               .rows_own = true,
                .locate = hr__shard_source_locate,
                .ahead = hr__shard_source_ahead,
                .key_name = tar_key_name,

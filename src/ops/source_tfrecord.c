@@ -4,7 +4,7 @@
  * Lengths are read when the graph is opened (store/tfrecord.h), so that records can be
  * taken in any order; both checksums are checked when a record is read.
  */
-#include "ops/shard_source.h"
+#include "ops/shard_rows.h"
 
 #include "store/tfrecord.h"
 
@@ -43,22 +43,28 @@ static enum hr_err tfrecord_open(const struct hr_open *open, void **ret_state)
                                  open->error);
 }
 
-static enum hr_err tfrecord_apply(struct hr_op_ctx *ctx)
+static enum hr_err
+tfrecord_make(struct hr_op_ctx *ctx, const struct hr_shard_record *record)
 {
-    struct hr_shard_record record;
     const char *data, *wrong;
-    enum hr_err code;
     size_t bytes;
 
-    HR_TRY(hr__shard_source_read(ctx, &record));
-    wrong = hr__tfrecord_check(record.data, record.place.bytes, &data, &bytes);
+    wrong = hr__tfrecord_check(record->data, record->place.bytes, &data, &bytes);
     if (wrong == NULL)
-        code = hr__shard_source_bytes(ctx, &record, data, bytes, ctx->fields[0]);
-    else
-        code = hr__fail(ctx->error, HR_ERR_FORMAT, "%s: byte %llu: %s", record.place.uri,
-                        (unsigned long long)record.place.offset, wrong);
-    hr_buffer_unref(record.owner);
-    return code;
+        return hr__shard_source_bytes(ctx, record, data, bytes, ctx->fields[0]);
+    return hr__fail(ctx->error, HR_ERR_FORMAT, "%s: byte %llu: %s", record->place.uri,
+                    (unsigned long long)record->place.offset, wrong);
+}
+
+static enum hr_err tfrecord_apply(struct hr_op_ctx *ctx)
+{
+    return hr__shard_source_make(ctx, tfrecord_make);
+}
+
+static uint32_t
+tfrecord_apply_rows(struct hr_op_ctx *ctx, const struct hr_source_rows *rows)
+{
+    return hr__shard_source_rows(ctx, rows, tfrecord_make);
 }
 
 const struct hr_op hr_op_source_tfrecord = {
@@ -82,6 +88,8 @@ const struct hr_op hr_op_source_tfrecord = {
     .identity = hr__shard_source_identity,
     .apply = tfrecord_apply,
     .source = {.count = hr__shard_source_count,
+               .apply_rows = tfrecord_apply_rows,
+               .rows_own = true,
                .locate = hr__shard_source_locate,
                .ahead = hr__shard_source_ahead},
 };
