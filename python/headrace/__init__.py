@@ -54,10 +54,12 @@ if TYPE_CHECKING:
         WorkerTraceback,
     )
     from .fieldspec import Spec, spec
+    from .fleet import LocalWorkers
     from .loader import Loader, UnknownLengthError
     from .mixing import mix
     from .optimizing import CachePlace, Optimization, optimize
     from .pipeline import Pipeline
+    from .ray_workers import RayWorkers
     from .sources import (
         arrow,
         coco,
@@ -103,10 +105,12 @@ _NAMES = {
         HeadraceError InternalError LimitError MissingFileError NotFoundError OutOfMemoryError RangeError ReadError
         ShapeError StateError StateMismatchError StuckError UnsupportedError WorkerTraceback""",
     "fieldspec": "Spec spec",
+    "fleet": "LocalWorkers",
     "loader": "Loader UnknownLengthError",
     "mixing": "mix",
     "optimizing": "CachePlace Optimization optimize",
     "pipeline": "Pipeline",
+    "ray_workers": "RayWorkers",
     "sources": "arrow coco concat csv files from_yaml hdf5 idx interleave jsonl lines list lmdb load npy parquet "
     "range records tar tfrecord voc zip",
     "splits": "split",
@@ -161,6 +165,7 @@ __all__ = [
     "InternalError",
     "LimitError",
     "Loader",
+    "LocalWorkers",
     "MissingFileError",
     "NotFoundError",
     "Optimization",
@@ -168,6 +173,7 @@ __all__ = [
     "Pipeline",
     "Ragged",
     "RangeError",
+    "RayWorkers",
     "ReadError",
     "ShapeError",
     "Spec",

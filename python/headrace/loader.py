@@ -37,10 +37,12 @@ from .structure import Parts, Structure, join, leaves, named, with_field
 
 if TYPE_CHECKING:
     from .async_loop import AsyncLoop
+    from .fleet import Member, Workers
     from .host import Host
     from .live_order import LiveOrder, Past
     from .optimizing import Optimization
     from .pipeline import Pipeline
+    from .ray_workers import RayWorkers
 
 _T = TypeVar("_T")
 
@@ -65,6 +67,8 @@ class LoaderOptions(TypedDict, total=False):
     ledger: PathLike | None
     service: str | None
     service_token_file: PathLike | None
+    workers: str | Workers | None
+    ray: bool | RayWorkers
     shard: Shard
     even: Even | None
     eval: bool
@@ -83,6 +87,7 @@ _DEFAULTS = {
     "ordered": True,
     "optimize": False,
     "on_error": "fail",
+    "ray": False,
     "shard": "auto",
     "eval": False,
     "pin_memory": False,
@@ -146,7 +151,18 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
             f"loader(): service_token_file is the path of a file, not {options['service_token_file']!r:.60}",
             param="service_token_file",
         )
-    if service is not None and options.get("optimize", False):
+    fleet = "ray" if options.get("ray", False) is not False else "workers" if options.get("workers") is not None else ""
+    if service is not None and fleet:
+        raise ArgumentError(
+            f"loader(): service= is for workers that run already, {fleet}= starts some; leave out one of them",
+            param=fleet,
+        )
+    if fleet and options.get("service_token_file") is not None:
+        raise ArgumentError(
+            f"loader(): workers that {fleet}= starts get a token of their own; leave out service_token_file=",
+            param="service_token_file",
+        )
+    if (service is not None or fleet) and options.get("optimize", False):
         raise ArgumentError(
             "loader(): the order of a service's graph is fixed; use pipe.optimize(), or leave out optimize=",
             param="optimize",
@@ -232,6 +248,17 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
     elif plan is not None:
         made["plan"] = plan
     return made
+
+
+def _member(options: LoaderOptions) -> Member | None:
+    """Of the fleet that the options ask for; it starts with the first run."""
+    workers, ray = options.get("workers"), options.get("ray")
+    if workers is None and not ray:
+        return None
+    from .fleet import Member, workers_of
+
+    made = workers_of(workers, ray)
+    return Member(made) if made is not None else None
 
 
 def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
@@ -549,6 +576,7 @@ class Loader(Generic[B]):
         self._equal_steps: EqualSteps | None = None
         self._take_share(options)
         self._order = self._live_order(options)
+        self._member = _member(options)
         self._seeded = options.get("seed") is not None
         self._run: weakref.ref[Run] | None = None
         self._async: weakref.ref[AsyncLoop] | None = None
@@ -711,6 +739,8 @@ class Loader(Generic[B]):
         self._choose_seed()
         self._warn_of_changing_part(epochs != 1 or (first or self._next_epoch) > 0)
         self._take_host()
+        if self._member is not None:
+            self._engine |= self._member.join()
         if self._order is not None:
             self._order.before_run()
         state, self._last = self._state, None
@@ -724,6 +754,8 @@ class Loader(Generic[B]):
         if self._closed:  # by another thread, which could not see this run yet
             run.close()
             self._drop_host()
+            if self._member is not None:
+                self._member.leave()
         self._refuse_closed()
         if self._progress is not None:
             self._progress.begin(run)
@@ -935,6 +967,8 @@ class Loader(Generic[B]):
             self._stop_run()
         finally:
             self._drop_host()
+            if self._member is not None:
+                self._member.leave()
 
     def __enter__(self) -> Self:
         return self

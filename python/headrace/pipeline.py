@@ -22,10 +22,12 @@ from .node import Draw, Node, checked_params, numbered
 if TYPE_CHECKING:
     from typing import Literal
 
+    from .fleet import Workers
     from .loader import B, Loader, LoaderOptions
     from .optimizing import Optimization
     from .packing import Packed, PackFormat, PackOptions
     from .profiling import Profile
+    from .ray_workers import RayWorkers
 
 Fields = str | Sequence[str] | None
 Outputs = Mapping[str, object] | Sequence[str] | None
@@ -545,6 +547,8 @@ class Pipeline(Methods):
         ledger: PathLike | None = None,
         service: str | None = None,
         service_token_file: PathLike | None = None,
+        workers: str | Workers | None = None,
+        ray: bool | RayWorkers = False,
         shard: Shard = "auto",
         even: Even | None = None,
         eval: bool = False,
@@ -592,6 +596,12 @@ class Pipeline(Methods):
                 or call Python functions. None (default): this process makes them.
             service_token_file: a file with the service's token; None (default): HEADRACE_TOKEN_FILE or
                 HEADRACE_TOKEN in the environment, if the service has one.
+            workers: start a service of its own: "local:2": two processes on this host (`hr.LocalWorkers`); "ray" or
+                "ray:4": actors of the Ray cluster (`hr.RayWorkers`); or an object of these classes, which several
+                loaders may share. It starts with the first loop, and ends with `close()` or the loader. The same
+                pipelines as for `service`. None (default): no workers.
+            ray: True is workers="ray": a worker for each CPU of the cluster that is idle, shared by all trainers
+                of the Ray job; or hr.RayWorkers(...). Default: False.
             shard: which share of the records: "auto" (default): that of this rank of
                 torch.distributed if it is initialised, else of RANK and WORLD_SIZE, else all; None:
                 all, whatever the ranks; or (rank, world). The logger "headrace" says which (INFO).
