@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .mixing import mix
     from .optimizing import CachePlace, Optimization, optimize
     from .pipeline import Pipeline
+    from .ray_data import to_ray_dataset
     from .ray_workers import RayWorkers
     from .sources import (
         arrow,
@@ -110,6 +111,7 @@ _NAMES = {
     "mixing": "mix",
     "optimizing": "CachePlace Optimization optimize",
     "pipeline": "Pipeline",
+    "ray_data": "to_ray_dataset",
     "ray_workers": "RayWorkers",
     "sources": "arrow coco concat csv files from_yaml hdf5 idx interleave jsonl lines list lmdb load npy parquet "
     "range records tar tfrecord voc zip",
@@ -216,6 +218,7 @@ __all__ = [
     "split",
     "tar",
     "tfrecord",
+    "to_ray_dataset",
     "voc",
     "zip",
 ]
