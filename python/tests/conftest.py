@@ -164,8 +164,10 @@ def _command(pid: int) -> str:
         return "gone"
 
 
-def run_script(folder: pathlib.Path, text: str, *args: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """Run `text` as a script of its own."""
+def run_script(
+    folder: pathlib.Path, text: str, *args: str, seconds: float = 60, **options: object
+) -> subprocess.CompletedProcess[str]:
+    """Run `text` as a script of its own, which may take `seconds`."""
     import sys
 
     script = folder / "script.py"
@@ -176,7 +178,7 @@ def run_script(folder: pathlib.Path, text: str, *args: str, **options: object) -
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds,
         check=False,
         **options,  # type: ignore[call-overload]
     )

@@ -20,7 +20,7 @@ import pytest
 
 import headrace as hr
 import userfns
-from conftest import ROOT
+from conftest import ROOT, run_script
 from voc import Voc
 
 BLOCKS = [
@@ -82,6 +82,7 @@ def names(pictures: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
         "numbers": numbers,
         "lines": hr.from_iterable(["a b", "c d e"]),
         "photos": photos,
+        "pipe": photos.batch(8),
         "dataset": [(np.zeros((3, 4, 4), "float32"), label) for label in range(64)],
         "labelled": hr.from_dataset([labelled(), labelled()], names=["image", "mask", "boxes"]),
         "augment": userfns.brighten,
@@ -92,7 +93,9 @@ def names(pictures: pathlib.Path, folder: pathlib.Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("text", BLOCKS)
-def test_blocks_run_as_written(text: str, pictures: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: Any) -> None:
+def test_blocks_run_as_written(
+    text: str, pictures: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: Any, request: pytest.FixtureRequest
+) -> None:
     if "hr.voc(" in text or '"masks"' in text:
         scenes(tmp_path)
     else:
@@ -100,6 +103,15 @@ def test_blocks_run_as_written(text: str, pictures: pathlib.Path, tmp_path: path
     monkeypatch.chdir(tmp_path)
     if "device=" in text or "hr.DataLoader(" in text:
         pytest.importorskip("torch")
+    if "workers=" in text or "ray=" in text:
+        monkeypatch.setenv("HEADRACE_COMMAND", request.getfixturevalue("command"))
+    if "import ray" in text:
+        pytest.importorskip("ray")
+        # By itself: a process that has run Ray has threads of Ray's, beside which Python 3.11 may fail to parse.
+        begin = 'import headrace as hr\npipe = hr.files("photos", labels="folder").decode().resize((24, 24)).batch(8)\n'
+        done = run_script(tmp_path, begin + text, seconds=600)
+        assert done.returncode == 0, done.stderr
+        return
     known = names(pictures, tmp_path)
     for statement in ast.parse(text.replace("epochs=90", "epochs=2")).body:
         if isinstance(statement, ast.Expr):
