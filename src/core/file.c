@@ -20,7 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Writes of fewer bytes are gathered, so that they cost no system call each. */
+/* A file is written in pieces of this size, at multiples of it: fewer system calls, and
+ * the page cache keeps them in large folios, from which reads are faster. */
 #define GATHER_BYTES ((size_t)256 << 10)
 
 struct hr_file_writer {
@@ -266,19 +267,29 @@ static enum hr_err flush(struct hr_file_writer *writer, struct hr_error *reterr)
 enum hr_err hr__file_write(struct hr_file_writer *writer, const void *data, size_t bytes,
                            struct hr_error *reterr)
 {
-    if (bytes > GATHER_BYTES - writer->used)
-        HR_TRY(flush(writer, reterr));
-    if (bytes > GATHER_BYTES)
-        return write_out(writer, data, bytes, reterr);
+    const char *at = data;
+
     if (writer->gathered == NULL)
         writer->gathered = hr__malloc(GATHER_BYTES);
     if (writer->gathered == NULL) {
         writer->broken = true;
         return no_memory(reterr, "write", writer->path);
     }
-    if (bytes > 0)
-        memcpy(writer->gathered + writer->used, data, bytes);
-    writer->used += bytes;
+    while (bytes > 0) {
+        size_t room = GATHER_BYTES - writer->used, part = bytes < room ? bytes : room;
+
+        if (part == GATHER_BYTES) { /* as many whole pieces as there are */
+            part = bytes - bytes % GATHER_BYTES;
+            HR_TRY(write_out(writer, at, part, reterr));
+        } else {
+            memcpy(writer->gathered + writer->used, at, part);
+            writer->used += part;
+        }
+        at += part;
+        bytes -= part;
+        if (writer->used == GATHER_BYTES)
+            HR_TRY(flush(writer, reterr));
+    }
     return HR_OK;
 }
 

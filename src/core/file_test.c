@@ -146,6 +146,29 @@ TEST(pieces_are_joined_and_an_abort_removes_them)
     unlink(path);
 }
 
+TEST(pieces_of_any_size_follow_each_other)
+{
+    static const size_t sizes[] = {1, 100000, 262143, 262144, 700001, 0, 62144, 600000};
+    static char data[700001];
+    const char *path = path_of("sizes");
+    struct hr_file_writer *writer;
+    size_t bytes, at = 0;
+    char *whole;
+
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (char)(i * 31 / 7);
+    CHECK_OK(hr__file_begin(path, &writer, NULL));
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        CHECK_OK(hr__file_write(writer, data, sizes[i], NULL));
+    CHECK_OK(hr__file_commit(writer, NULL));
+    CHECK_OK(hr__file_read(path, 4000000, &whole, &bytes, NULL));
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; at += sizes[i++])
+        CHECK_BYTES(whole + at, data, sizes[i]);
+    CHECK_EQ_INT(bytes, at);
+    hr__free(whole);
+    unlink(path);
+}
+
 TEST(a_commit_after_a_failed_write_is_refused)
 {
     static const char large[1 << 20]; /* not gathered */
