@@ -52,6 +52,7 @@ __all__ = [
     "flow_concat",
     "flow_interleave",
     "flow_mix",
+    "flow_window",
     "flow_zip",
     "image_affine",
     "image_aug_mix",
@@ -1710,6 +1711,59 @@ def flow_mix(
     params: dict[str, Any] = {"weights": weights, "until": until, "seed": seed}
     defaults: dict[str, Any] = {"weights": (), "seed": -1}
     return Pipeline._join(pipelines, "flow.mix", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("flow.window")
+def flow_window(
+    pipeline: Pipeline,
+    size: int,
+    *,
+    stride: int = 0,
+    drop_last: bool = True,
+    ragged: bool = False,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Consecutive records become one record with a leading dimension.
+
+    Operator `flow.window`, kind batch, version 1; pure.
+
+    As `window` of tf.data, with its `shift` called `stride` and each window made into
+    tensors: numbers become a list, tensors gain a first dimension, byte strings become
+    lists of byte strings. What comes after it sees one record per window, with the
+    identity of its first record; batches follow as usual. Fields that were images,
+    masks, boxes, points or samples are plain tensors afterwards.  Windows are of the
+    records that arrive: after a filter, of those that it keeps, and a bad record that
+    is skipped is in none. They end with the epoch. A shuffle before it gives windows of
+    records in random order; to shuffle windows, put order.shuffle with a `window` after
+    it. Ranks that divide the records would cut windows apart, so that is refused:
+    order.shard after it divides the windows, exactly, and every rank reads all records.
+    It holds at most `size` records. A run resumes at any window; where windows overlap,
+    by running the epoch up to there again.
+
+    Args:
+        pipeline: what the operator reads.
+        size: records in a window; int, 1 to 1048576, in records, required.
+        stride: records from the beginning of a window to that of the next; 0: size, so
+            that each record is in one window. With less, windows overlap; with more,
+            the records between them are left out; int, 0 to 1048576, in records,
+            default 0.
+        drop_last: leave out records at the end that fill no window; false: they make a
+            shorter one; bool, default true.
+        ragged: tensors whose size differs between records keep their sizes and are
+            stored one after the other, with offsets; else they are refused; bool,
+            default false.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"size": size, "stride": stride, "drop_last": drop_last, "ragged": ragged}
+    defaults: dict[str, Any] = {"stride": 0, "drop_last": True, "ragged": False}
+    return pipeline._then("flow.window", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("flow.zip")
@@ -5717,6 +5771,7 @@ class Methods:
     convert_boxes = boxes_convert
     sanitize = boxes_sanitize
     cache = flow_cache
+    window = flow_window
     affine = image_affine
     aug_mix = image_aug_mix
     auto_augment = image_auto_augment

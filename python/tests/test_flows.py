@@ -89,3 +89,25 @@ def test_lists_that_differ_in_length_are_a_bad_record() -> None:
     assert sum(b.records for b in loader) == 0 + 2 + 4
     with pytest.raises(hr.HeadraceError, match='field "value" is a number, not a list'):
         print(hr.range(3).flat("value").fields)
+
+
+def test_windows_overlap_resume_and_are_divided_by_a_shard(rng: random.Random) -> None:
+    n, size, stride = rng.randint(20, 60), rng.randint(1, 6), rng.randint(1, 8)
+    expected = [list(range(i, i + size)) for i in range(0, n - size + 1, stride)]
+    pipe = hr.range(n).window(size, stride=stride)
+
+    def rows(pipe: hr.Pipeline, **options: Any) -> list[list[int]]:
+        return [w.tolist() for b in pipe.batch(2).loader(output="numpy", **options) for w in b.value]
+
+    assert rows(pipe) == rows(pipe, threads=3) == expected
+    assert sorted(rows(pipe.shuffle(window=5))) == expected
+    loader = pipe.batch(2).loader(output="numpy")
+    steps, seen = iter(loader), []
+    for _ in range(rng.randint(1, (len(expected) + 1) // 2)):
+        seen += [w.tolist() for w in next(steps).value]
+    again = pipe.batch(2).loader(output="numpy")
+    again.load_state_dict(loader.state_dict())
+    assert seen + [w.tolist() for b in again for w in b.value] == expected
+    assert [rows(pipe.shard(r, 3)) for r in range(3)] == [expected[r::3] for r in range(3)]
+    with pytest.raises(hr.HeadraceError, match=r"put order\.shard after it"):
+        rows(pipe, shard=(0, 3))

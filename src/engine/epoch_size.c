@@ -41,6 +41,23 @@ static bool graph_shards(const struct hr_graph *graph)
     return false;
 }
 
+/* Ranks divide the records of sources. */
+static enum hr_err check_neighbours(const struct hr_graph *graph, struct hr_error *reterr)
+{
+    for (uint32_t i = 0; i < graph->count; i++) {
+        if (!graph->nodes[i].op->sequence.neighbours)
+            continue;
+        hr__fail(
+            reterr, HR_ERR_UNSUPPORTED,
+            "it joins neighbouring records, which ranks would divide: put order.shard "
+            "after it, which divides what it makes (in Python .shard(rank, world), and "
+            "shard=None for the loader)");
+        hr__graph_blame(graph, i, reterr);
+        return HR_ERR_UNSUPPORTED;
+    }
+    return HR_OK;
+}
+
 /* HR_EVEN_PAD: batches must be runs of the rank's consecutive records, all of them. */
 static enum hr_err check_padding(const struct hr_graph *graph,
                                  const struct hr_iter_options *o, struct hr_error *reterr)
@@ -93,6 +110,8 @@ enum hr_err hr__engine_set_world(const struct hr_graph *graph, struct hr_iter_op
             "the graph shards already (order.shard); give rank and world in one place");
     if (o->world == 0 && !shards)
         o->world = 1;
+    if (o->world > 1)
+        HR_TRY(check_neighbours(graph, reterr));
     return o->even == HR_EVEN_PAD ? check_padding(graph, o, reterr) : HR_OK;
 }
 

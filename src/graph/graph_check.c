@@ -304,6 +304,14 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
         fact->drops = node;
     if (kind == HR_OP_MERGE)
         HR_TRY(check_merge(c, node));
+    if (n->op->sequence.neighbours && fact->sharded != NO_NODE) {
+        hr__fail(
+            c->error, HR_ERR_GRAPH,
+            "it joins neighbouring records, and '%s' splits them over ranks: put '%s' "
+            "after it",
+            name_of(c, fact->sharded), name_of(c, fact->sharded));
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
     if (n->op->source.open_ended != NULL && n->op->source.open_ended(n->params))
         fact->unsteady = node;
     if (kind == HR_OP_FILTER || kind == HR_OP_EXPAND ||

@@ -109,6 +109,9 @@ struct hr_op_sequence {
     /* Input records held at most, those that make up an output included; NULL: 0. */
     uint64_t (*holds)(const void *params);
     bool replays; /* it holds records that save() does not write down */
+    /* What it makes of records depends on which are neighbours, so that ranks may divide
+     * its outputs but not its inputs. */
+    bool neighbours;
     /* An output has the identity of one of its inputs: of the first, or of its own. With
      * `numbers` it is a child of that input, with a number (hr__record_child), because
      * several outputs may begin in one. */

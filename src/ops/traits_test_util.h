@@ -76,6 +76,7 @@ static const struct row rows[] = {
     {"flow.concat",                "{}",                                                      NULL                                },
     {"flow.interleave",            "{block: 2}",                                              NULL                                },
     {"flow.mix",                   "{until: first}",                                          NULL                                },
+    {"flow.window",                "{size: 3, stride: 2}",                                    NUMBERS                             },
     {"flow.zip",                   "{prefix: [a_, b_]}",                                      NULL                                },
     {"image.affine",               "{degrees: 30}",                                           PICTURES                            },
     {"image.aug_mix",              "{severity: 7}",                                           PICTURES                            },

@@ -712,7 +712,13 @@ static void add_sequence_step(struct random_graph *m)
 {
     size_t length = m->length;
 
-    switch (below(m, 10)) {
+    switch (below(m, 11)) {
+    case 10: /* of lists of numbers, it is one number again */
+        add(m,
+            "  - flow.window: {size: %d, stride: %d, drop_last: %s}\n"
+            "  - record.flat: {fields: value}\n",
+            1 + (int)below(m, 6), (int)below(m, 8), below(m, 2) == 0 ? "true" : "false");
+        break;
     case 9:
         add_cache(m);
         return;

@@ -13,6 +13,7 @@
 #include "tests/support/check.h"
 
 #define INPUTS_MAX 8
+#define WORDS "  - text.split: {}\n"
 
 /* ---- flow.interleave ---- */
 
@@ -120,9 +121,177 @@ TEST(turns_have_one_digest)
     }
 }
 
-/* ---- record.flat ---- */
+/* ---- flow.window ---- */
 
-#define WORDS "  - text.split: {}\n"
+struct windows {
+    int64_t n, size, stride;
+    bool drop_last;
+};
+
+static const char *
+windows_text(const struct windows *w, const char *before, const char *after)
+{
+    static char text[1024];
+
+    snprintf(text, sizeof text,
+             "headrace: 1\npipeline:\n  - source.range: {n: %lld}\n%s"
+             "  - flow.window: {size: %lld, stride: %lld, drop_last: %s}\n%s"
+             "  - batch.stack: {size: 1}\n",
+             (long long)w->n, before, (long long)w->size, (long long)w->stride,
+             w->drop_last ? "true" : "false", after);
+    return text;
+}
+
+static void draw_windows(struct windows *w, struct hr_rng *rng)
+{
+    w->n = 1 + (int64_t)hr__rng_below(rng, 60);
+    w->size = 1 + (int64_t)hr__rng_below(rng, 9);
+    w->stride = 1 + (int64_t)hr__rng_below(rng, 14);
+    w->drop_last = hr__rng_below(rng, 2) == 0;
+}
+
+/* Numbers of the sequence 0, step, 2 step, ...; n of them. */
+static void check_windows(const struct windows *w, int64_t step,
+                          const struct contract_batches *batches)
+{
+    size_t found = 0;
+
+    for (int64_t from = 0, seen = 0; from < w->n; from += w->stride) {
+        int64_t left = w->n - from, size = left < w->size ? left : w->size;
+        struct hr_field_view view;
+
+        if (size < w->size && (w->drop_last || from + size <= seen))
+            break;
+        CHECK(found < batches->count);
+        view = contract_field(batches->items[found++], "value");
+        CHECK(view.ndim == 2 && view.dims[0] == 1);
+        CHECK_EQ_INT(view.dims[1], size);
+        for (int64_t k = 0; k < size; k++)
+            CHECK_EQ_INT(((const int64_t *)view.data)[k], step * (from + k));
+        seen = from + size;
+    }
+    CHECK_EQ_INT(batches->count, found);
+}
+
+TEST(windows_are_those_of_a_loop)
+{
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 0, 3);
+    for (int round = 0; round < 80; round++) {
+        struct contract_batches batches;
+        struct outcome_job job;
+        struct windows w;
+
+        draw_windows(&w, &rng);
+        job = contract_job(windows_text(&w, "", ""));
+        job.options.epochs = 1;
+        contract_take(&job, &batches);
+        check_windows(&w, 1, &batches);
+        contract_drop(&batches);
+        job = contract_job(
+            windows_text(&w, "  - record.filter: {expr: \"value % 3 == 0\"}\n", ""));
+        job.options.epochs = 1;
+        contract_take(&job, &batches);
+        w.n = (w.n + 2) / 3;
+        check_windows(&w, 3, &batches);
+        contract_drop(&batches);
+    }
+}
+
+TEST(windows_have_one_digest)
+{
+    static const struct windows w[] = {
+        {40, 4, 4, true },
+        {40, 5, 2, false},
+        {40, 3, 7, false},
+        {14, 4, 1, true }
+    };
+
+    for (size_t i = 0; i < sizeof w / sizeof w[0]; i++) {
+        outcome_free(contract_check(contract_job(
+            windows_text(&w[i], "  - debug.fail: {probability: 0.1}\n", ""))));
+        outcome_free(contract_check(contract_job(windows_text(
+            &w[i], "  - order.shuffle: {}\n", "  - order.shuffle: {window: 5}\n"))));
+    }
+}
+
+/* Byte strings and lists that differ in length. */
+TEST(windows_of_lines_have_one_digest)
+{
+    outcome_free(contract_check(contract_lines(
+        40, 6,
+        WORDS "  - flow.window: {size: 4, stride: 3, drop_last: false, ragged: true}\n"
+              "  - batch.stack: {size: 2, ragged: true}\n")));
+}
+
+/* Every window comes once, to one rank. */
+TEST(ranks_divide_windows)
+{
+    enum { WORLD = 3 };
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 0, 4);
+    for (int round = 0; round < 20; round++) {
+        struct contract_batches ranks[WORLD], all;
+        struct outcome_job job;
+        struct windows w;
+
+        draw_windows(&w, &rng);
+        job = contract_job(windows_text(&w, "", ""));
+        job.options.epochs = 1;
+        contract_take(&job, &all);
+        for (int r = 0; r < WORLD; r++) {
+            char shard[80];
+
+            snprintf(shard, sizeof shard, "  - order.shard: {rank: %d, world: %d}\n", r,
+                     WORLD);
+            job = contract_job(windows_text(&w, "", shard));
+            job.options.epochs = 1;
+            contract_take(&job, &ranks[r]);
+        }
+        for (size_t i = 0; i < all.count; i++) {
+            struct hr_field_view one = contract_field(all.items[i], "value"), other;
+
+            CHECK(i / WORLD < ranks[i % WORLD].count);
+            other = contract_field(ranks[i % WORLD].items[i / WORLD], "value");
+            CHECK_EQ_INT(other.dims[1], one.dims[1]);
+            CHECK(memcmp(one.data, other.data, (size_t)one.dims[1] * 8) == 0);
+        }
+        CHECK_EQ_INT(ranks[0].count + ranks[1].count + ranks[2].count, all.count);
+        for (int r = 0; r < WORLD; r++)
+            contract_drop(&ranks[r]);
+        contract_drop(&all);
+    }
+}
+
+static void check_refused(struct outcome_job job, const char *message)
+{
+    struct outcome *outcome = outcome_run(&job);
+
+    CHECK(outcome->code != HR_ERR_END);
+    CHECK_HAS(outcome->error.message, message);
+    outcome_free(outcome);
+}
+
+TEST(windows_that_would_be_cut_or_mixed_are_refused)
+{
+    static const struct windows w = {20, 4, 4, true};
+    struct outcome_job job = contract_job(windows_text(&w, "", ""));
+
+    job.options.rank = 1;
+    job.options.world = 2;
+    check_refused(job, "put order.shard after it");
+    check_refused(
+        contract_job(windows_text(&w, "  - order.shard: {rank: 0, world: 2}\n", "")),
+        "splits them over ranks: put");
+    check_refused(contract_job(windows_text(&w, "  - batch.stack: {size: 2}\n", "")),
+                  "batch");
+    check_refused(contract_job(windows_text(&(struct windows){20, 0, 4, true}, "", "")),
+                  "size");
+}
+
+/* ---- record.flat ---- */
 
 TEST(words_of_lines_have_one_digest)
 {

@@ -117,6 +117,9 @@ texts = {
                            "  - batch.pad: {size: 4}\n",
     "embed, detokenize": "  - tokens.embed: {table: '{table}'}\n  - text.detokenize: {ranks: '{ranks}'}\n"
                          "  - batch.pad: {size: 4}\n",
+    "sample without replacement, window":
+        "  - order.sample: {count: 40, replacement: false}\n  - text.split: {}\n"
+        "  - flow.window: {size: 4, stride: 3, drop_last: false, ragged: true}\n  - batch.stack: {size: 2, ragged: true}\n",
     "pack": "  - tokens.pack: {length: 48, bins: 4, value: 3}\n  - batch.stack: {size: 4}\n",
 }
 scenes = {
