@@ -82,8 +82,8 @@ encode_photo(const struct hr_synth_photos *what, uint64_t at, struct hr_arena *a
 
     hr__rng_init(&rng, what->seed, 0, at);
     choose_photo(what, &rng, at, &shot);
-    if (!hr__synth_picture(&rng, (float)shot.class / (float)what->classes, shot.width,
-                           shot.height, arena, &pixels))
+    if (!hr__synth_picture(&rng, shot.class, (float)shot.class / (float)what->classes,
+                           shot.width, shot.height, arena, &pixels))
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     return hr__image_encode_jpeg(&pixels, &shot.jpeg, ret_data, ret_bytes, reterr);
 }

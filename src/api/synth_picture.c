@@ -1,266 +1,316 @@
 /*
- * api/synth_picture.c - generates gradients, five octaves of noise, shapes with edges,
- * and grain.
+ * api/synth_picture.c - sky, hills, ground, and something that stands in front.
  *
  * Photos are smooth with edges, textured in places, and noisy everywhere; with less of
  * that a picture would be too cheap to decode. Amplitudes are chosen so that qualities of
- * 70 to 96 give about half a byte per pixel, as for photos on the web.
+ * 70 to 96 give about half a byte per pixel, as for photos on the web. What stands in
+ * front depends on the class, so that a model can learn to name it.
  */
 #include "api/synth_picture.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include "api/synth_paint.h"
 
-#define OCTAVES 5
-#define SHAPE_CORNERS 7
+/* ---- things ---- */
 
-/* Lattice noise: a value in -1024..1023 at each lattice point. */
-static int32_t lattice(uint32_t seed, int32_t x, int32_t y)
-{
-    uint32_t h = seed ^ ((uint32_t)x * 0x9e3779b1u) ^ ((uint32_t)y * 0x85ebca77u);
+enum tint { MAIN, ROOF, PALE, DARK, WOOD, LEAF, GLASS, GOLD, TINTS };
 
-    h = (h ^ (h >> 15)) * 0x2c1b3c6du;
-    h = (h ^ (h >> 12)) * 0x297a2d39u;
-    h ^= h >> 15;
-    return (int32_t)(h & 2047) - 1024;
-}
-
-/* Adds one octave with cells of 1 << shift pixels to a plane; weight in 1/1024. */
-static void add_octave(int16_t *plane, int32_t width, int32_t height, int shift,
-                       int32_t weight, uint32_t seed)
-{
-    int32_t cell = 1 << shift;
-
-    for (int32_t y = 0; y < height; y++) {
-        int32_t fy = y & (cell - 1), ly = y >> shift;
-        int16_t *row = plane + (size_t)y * (size_t)width;
-
-        for (int32_t lx = 0; lx << shift < width; lx++) {
-            int32_t left =
-                lattice(seed, lx, ly) * (cell - fy) + lattice(seed, lx, ly + 1) * fy;
-            int32_t right = lattice(seed, lx + 1, ly) * (cell - fy) +
-                            lattice(seed, lx + 1, ly + 1) * fy;
-            int32_t end = (lx + 1) << shift, x = lx << shift;
-
-            for (int32_t fx = 0; x < end && x < width; x++, fx++) {
-                int64_t value = (int64_t)left * (cell - fx) + (int64_t)right * fx;
-
-                row[x] = (int16_t)(row[x] + ((value >> (2 * shift)) * weight >> 10));
-            }
-        }
-    }
-}
-
-struct colour {
-    float c[3];
+/* A part of a thing, in hundredths of its size from its lower left corner, y upwards. An
+ * ellipse (`count` 0) has its centre and its radii, a polygon its corners. */
+struct part {
+    enum tint tint;
+    int count;
+    int16_t at[2 * HR_CORNERS_MAX];
 };
 
-/* A colour of this hue, lightness and saturation, 0..255. */
-static struct colour make_colour(float hue, float light, float strength)
-{
-    struct colour colour;
+#define PARTS_MAX 11
 
-    for (int i = 0; i < 3; i++) {
-        float at = hue + (float)i / 3.0f;
-        float wave = fabsf(2.0f * (at - floorf(at)) -
-                           1.0f); /* a triangle wave instead of a cosine */
+/* clang-format off */
+static const struct part things[][PARTS_MAX] = {
+    { /* a house */
+        {WOOD, 4, {70, 60, 80, 60, 80, 98, 70, 98}},
+        {MAIN, 4, {10, 0, 90, 0, 90, 56, 10, 56}},
+        {ROOF, 3, {0, 54, 100, 54, 50, 95}},
+        {WOOD, 4, {42, 0, 58, 0, 58, 34, 42, 34}},
+        {GLASS, 4, {18, 22, 34, 22, 34, 42, 18, 42}},
+        {GLASS, 4, {66, 22, 82, 22, 82, 42, 66, 42}},
+    },
+    { /* a tree */
+        {WOOD, 4, {43, 0, 57, 0, 53, 50, 47, 50}},
+        {LEAF, 0, {30, 52, 22, 19}},
+        {LEAF, 0, {70, 52, 22, 19}},
+        {LEAF, 0, {50, 78, 24, 20}},
+        {LEAF, 0, {49, 60, 28, 22}},
+        {MAIN, 0, {36, 50, 5, 5}},
+        {MAIN, 0, {63, 58, 5, 5}},
+        {MAIN, 0, {50, 76, 5, 5}},
+    },
+    { /* a balloon */
+        {DARK, 4, {27, 42, 29, 42, 44, 14, 42, 14}},
+        {DARK, 4, {73, 42, 71, 42, 56, 14, 58, 14}},
+        {MAIN, 0, {50, 64, 34, 36}},
+        {PALE, 0, {50, 64, 20, 36}},
+        {MAIN, 0, {50, 64, 8, 36}},
+        {WOOD, 4, {42, 0, 58, 0, 60, 16, 40, 16}},
+    },
+    { /* a snowman */
+        {PALE, 0, {50, 22, 25, 23}},
+        {PALE, 0, {50, 54, 18, 17}},
+        {PALE, 0, {50, 79, 13, 13}},
+        {MAIN, 4, {38, 64, 62, 64, 62, 70, 38, 70}},
+        {DARK, 4, {34, 87, 66, 87, 66, 91, 34, 91}},
+        {DARK, 4, {41, 91, 59, 91, 59, 105, 41, 105}},
+        {ROOF, 3, {51, 80, 51, 76, 68, 77}},
+        {DARK, 0, {46, 83, 2, 2}},
+        {DARK, 0, {56, 83, 2, 2}},
+        {DARK, 0, {50, 56, 2, 2}},
+        {DARK, 0, {50, 48, 2, 2}},
+    },
+    { /* a sailing boat */
+        {WOOD, 4, {48, 18, 51, 18, 51, 98, 48, 98}},
+        {PALE, 3, {53, 26, 53, 95, 92, 26}},
+        {ROOF, 3, {46, 28, 46, 82, 16, 28}},
+        {MAIN, 4, {4, 22, 98, 22, 80, 0, 20, 0}},
+    },
+    { /* a mushroom */
+        {PALE, 4, {38, 0, 62, 0, 57, 52, 43, 52}},
+        {MAIN, 7, {6, 46, 94, 46, 90, 66, 74, 83, 50, 90, 26, 83, 10, 66}},
+        {PALE, 0, {34, 67, 7, 6}},
+        {PALE, 0, {60, 75, 8, 6}},
+        {PALE, 0, {78, 59, 6, 5}},
+        {PALE, 0, {20, 55, 5, 4}},
+        {PALE, 0, {52, 57, 6, 5}},
+    },
+    { /* a car */
+        {MAIN, 4, {20, 34, 34, 60, 68, 60, 82, 34}},
+        {MAIN, 6, {0, 12, 100, 12, 99, 30, 82, 37, 18, 37, 1, 31}},
+        {GLASS, 4, {27, 37, 37, 56, 50, 56, 50, 37}},
+        {GLASS, 4, {53, 37, 53, 56, 66, 56, 75, 37}},
+        {DARK, 0, {23, 12, 12, 12}},
+        {DARK, 0, {77, 12, 12, 12}},
+        {PALE, 0, {23, 12, 5, 5}},
+        {PALE, 0, {77, 12, 5, 5}},
+        {GOLD, 0, {96, 25, 3, 4}},
+    },
+    { /* a lighthouse */
+        {PALE, 4, {35, 0, 65, 0, 58, 78, 42, 78}},
+        {MAIN, 4, {36, 15, 64, 15, 62, 32, 38, 32}},
+        {MAIN, 4, {39, 48, 61, 48, 59, 64, 41, 64}},
+        {DARK, 4, {39, 76, 61, 76, 61, 80, 39, 80}},
+        {GOLD, 4, {43, 80, 57, 80, 57, 92, 43, 92}},
+        {ROOF, 3, {40, 91, 60, 91, 50, 104}},
+        {DARK, 4, {46, 0, 54, 0, 54, 11, 46, 11}},
+    },
+    { /* a flower */
+        {LEAF, 4, {48, 0, 53, 0, 52, 55, 48, 55}},
+        {LEAF, 0, {63, 24, 15, 6}},
+        {LEAF, 0, {37, 16, 15, 6}},
+        {MAIN, 0, {50, 86, 11, 14}},
+        {MAIN, 0, {67, 75, 14, 11}},
+        {MAIN, 0, {61, 56, 12, 13}},
+        {MAIN, 0, {39, 56, 12, 13}},
+        {MAIN, 0, {33, 75, 14, 11}},
+        {GOLD, 0, {50, 69, 11, 11}},
+    },
+    { /* a tent */
+        {WOOD, 4, {49, 60, 51, 60, 51, 95, 49, 95}},
+        {ROOF, 3, {51, 95, 51, 84, 68, 89}},
+        {MAIN, 3, {0, 0, 100, 0, 50, 76}},
+        {DARK, 3, {36, 0, 64, 0, 50, 50}},
+    },
+};
+/* clang-format on */
 
-        colour.c[i] = light + strength * (wave - 0.5f);
-    }
-    return colour;
-}
+#define THINGS ((int)(sizeof things / sizeof *things))
+#define BALLOON 2
 
-static struct colour draw_colour(struct hr_rng *rng)
-{
-    float hue = hr__rng_float(rng);
-    float light = (float)hr__rng_uniform(rng, 30, 225);
-
-    return make_colour(hue, light, (float)hr__rng_uniform(rng, 10, 160));
-}
-
-static uint8_t level(float value)
-{
-    return value >= 255.0f ? 255 : value > 0.0f ? (uint8_t)(value + 0.5f) : 0;
-}
-
-/* How a region is painted. */
-struct paint {
-    struct colour corner[4]; /* interpolated over the whole picture */
-    float texture;           /* weight of the noise plane */
+/* Where a thing stands. */
+struct stand {
+    struct hr_point foot; /* the middle of its lower edge, in pixels */
+    float size;           /* pixels */
+    bool mirrored;
 };
 
-struct canvas {
-    uint8_t *pixels;
-    const int16_t *noise;
-    int32_t width, height;
-};
-
-static void paint_run(const struct canvas *canvas, const struct paint *paint, int32_t y,
-                      int32_t from, int32_t to)
+static struct hr_point place(const struct stand *stand, const int16_t *at)
 {
-    float v = (float)y / (float)canvas->height;
-    uint8_t *out =
-        canvas->pixels + ((size_t)y * (size_t)canvas->width + (size_t)from) * 3;
-    const int16_t *noise = canvas->noise + (size_t)y * (size_t)canvas->width;
+    float x = (float)at[0] / 100.0f - 0.5f;
 
-    for (int32_t x = from; x < to; x++) {
-        float u = (float)x / (float)canvas->width;
-        float shade = (float)noise[x] * paint->texture;
-
-        for (int c = 0; c < 3; c++) {
-            float top = paint->corner[0].c[c] * (1.0f - u) + paint->corner[1].c[c] * u;
-            float low = paint->corner[2].c[c] * (1.0f - u) + paint->corner[3].c[c] * u;
-
-            *out++ = level(top * (1.0f - v) + low * v + shade);
-        }
-    }
+    return (struct hr_point){
+        stand->foot.x + (stand->mirrored ? -x : x) * stand->size,
+        stand->foot.y - (float)at[1] / 100.0f * stand->size,
+    };
 }
 
-static void draw_paint(struct hr_rng *rng, struct paint *paint)
+static void draw_part(const struct hr_canvas *canvas, const struct part *part,
+                      const struct hr_paint *paint, const struct stand *stand)
 {
-    struct colour base = draw_colour(rng);
+    struct hr_point corners[HR_CORNERS_MAX];
 
-    for (int i = 0; i < 4; i++) {
-        float step = (float)hr__rng_uniform(rng, -40, 40);
+    if (part->count == 0) {
+        hr__paint_ellipse(canvas, paint, place(stand, part->at),
+                          (float)part->at[2] / 100.0f * stand->size,
+                          (float)part->at[3] / 100.0f * stand->size);
+        return;
+    }
+    for (int i = 0; i < part->count; i++)
+        corners[i] = place(stand, part->at + 2 * i);
+    hr__paint_polygon(canvas, paint, corners, part->count);
+}
+
+/* The paints of a thing: each of them a little different in every picture. */
+static void mix_paints(struct hr_rng *rng, float hue, struct hr_paint *ret_paints)
+{
+    struct hr_colour colours[TINTS] = {
+        [MAIN] = hr__colour(hue, 130, 190), [ROOF] = hr__colour(hue + 0.45f, 110, 150),
+        [PALE] = {{228, 226, 218}},         [DARK] = {{44, 40, 44}},
+        [WOOD] = {{112, 78, 48}},           [LEAF] = {{64, 122, 52}},
+        [GLASS] = {{116, 158, 190}},        [GOLD] = {{240, 200, 76}},
+    };
+
+    for (int i = 0; i < TINTS; i++) {
+        float step = (float)hr__rng_uniform(rng, -18, 18);
 
         for (int c = 0; c < 3; c++)
-            paint->corner[i].c[c] = base.c[c] + step;
-    }
-    paint->texture = (float)hr__rng_uniform(rng, 0.02, 0.11);
-}
-
-static void draw_ellipse(struct hr_rng *rng, const struct canvas *canvas)
-{
-    struct paint paint;
-    float cx = hr__rng_float(rng) * (float)canvas->width;
-    float cy = hr__rng_float(rng) * (float)canvas->height;
-    float rx = (float)hr__rng_uniform(rng, 0.03, 0.35) * (float)canvas->width;
-    float ry = (float)hr__rng_uniform(rng, 0.03, 0.35) * (float)canvas->height;
-
-    draw_paint(rng, &paint);
-    for (int32_t y = 0; y < canvas->height; y++) {
-        float dy = ((float)y - cy) / ry, half;
-        int32_t from, to;
-
-        if (dy * dy >= 1.0f)
-            continue;
-        half = rx * sqrtf(1.0f - dy * dy);
-        from = cx - half > 0.0f ? (int32_t)(cx - half) : 0;
-        to = cx + half < (float)canvas->width ? (int32_t)(cx + half) : canvas->width;
-        if (from < to)
-            paint_run(canvas, &paint, y, from, to);
+            colours[i].c[c] += step;
+        ret_paints[i] = (struct hr_paint){colours[i], i == DARK ? 24.0f : 70.0f,
+                                          i == LEAF ? 0.05f : 0.016f, 0.006f};
     }
 }
 
-/* Intersections of row y with the polygon's edges, ascending; for even-odd filling. */
-static int crossings(const float *px, const float *py, int count, float y, float *ret)
+static void draw_thing(struct hr_rng *rng, const struct hr_canvas *canvas, int thing,
+                       float hue, const struct stand *stand)
 {
-    int found = 0;
+    struct hr_paint paints[TINTS];
 
-    for (int i = 0; i < count; i++) {
-        int j = (i + 1) % count;
+    mix_paints(rng, hue, paints);
+    for (int i = 0; i < PARTS_MAX; i++) {
+        const struct part *part = &things[thing][i];
 
-        if ((py[i] <= y) == (py[j] <= y))
-            continue;
-        ret[found++] = px[i] + (y - py[i]) / (py[j] - py[i]) * (px[j] - px[i]);
+        if (part->at[2] != 0)
+            draw_part(canvas, part, &paints[part->tint], stand);
     }
-    for (int i = 1; i < found; i++)
-        for (int j = i; j > 0 && ret[j - 1] > ret[j]; j--) {
-            float swap = ret[j];
-
-            ret[j] = ret[j - 1];
-            ret[j - 1] = swap;
-        }
-    return found;
 }
 
-static void draw_polygon(struct hr_rng *rng, const struct canvas *canvas)
+/* ---- scene ---- */
+
+static float between(struct hr_rng *rng, float low, float high)
 {
-    struct paint paint;
-    float px[SHAPE_CORNERS], py[SHAPE_CORNERS], at[SHAPE_CORNERS];
-    int count = 3 + (int)hr__rng_below(rng, SHAPE_CORNERS - 2);
-    float cx = hr__rng_float(rng) * (float)canvas->width;
-    float cy = hr__rng_float(rng) * (float)canvas->height;
-    float size = (float)hr__rng_uniform(rng, 0.06, 0.4);
+    return (float)hr__rng_uniform(rng, low, high);
+}
 
-    for (int i = 0; i < count; i++) {
-        px[i] = cx + (float)hr__rng_uniform(rng, -1, 1) * size * (float)canvas->width;
-        py[i] = cy + (float)hr__rng_uniform(rng, -1, 1) * size * (float)canvas->height;
-    }
-    draw_paint(rng, &paint);
-    for (int32_t y = 0; y < canvas->height; y++) {
-        int found = crossings(px, py, count, (float)y + 0.5f, at);
+static void draw_clouds(struct hr_rng *rng, const struct hr_canvas *canvas, float horizon)
+{
+    struct hr_paint white = {{{238, 238, 240}}, 36, 0.006f, 0.012f};
+    int clouds = (int)hr__rng_below(rng, 4);
+    float width = (float)canvas->width;
 
-        for (int i = 0; i + 1 < found; i += 2) {
-            float left = at[i] > 0.0f ? at[i] : 0.0f;
-            float right =
-                at[i + 1] < (float)canvas->width ? at[i + 1] : (float)canvas->width;
+    for (int i = 0; i < clouds; i++) {
+        float x = between(rng, 0, width), y = between(rng, 0.05f, 0.6f) * horizon;
+        float size = between(rng, 0.05f, 0.12f) * width;
 
-            if (left < right)
-                paint_run(canvas, &paint, y, (int32_t)left, (int32_t)right);
+        for (int puff = -1; puff <= 1; puff++) {
+            float tall = between(rng, 0.35f, 0.6f) * (puff == 0 ? 1.3f : 1.0f);
+
+            hr__paint_ellipse(canvas, &white,
+                              (struct hr_point){x + (float)puff * size * 0.8f, y}, size,
+                              size * tall);
         }
     }
 }
 
-/* Sensor noise, of a different strength in each picture. */
-static void add_grain(struct hr_rng *rng, const struct canvas *canvas)
+/* Rows of a range of hills: smooth noise along x around `level`. */
+static void make_ridge(struct hr_rng *rng, const struct hr_canvas *canvas, float level,
+                       float rise, int32_t *ret_top)
 {
-    size_t bytes = (size_t)canvas->width * (size_t)canvas->height * 3;
-    uint32_t state = hr__rng_u32(rng) | 1u;
-    int32_t amount = (int32_t)hr__rng_below(rng, 32);
+    float knots[8];
 
-    for (size_t i = 0; i < bytes; i++) {
-        int32_t value;
+    for (int i = 0; i < 8; i++)
+        knots[i] = between(rng, -rise, rise);
+    for (int32_t x = 0; x < canvas->width; x++) {
+        float at = (float)x * 6.0f / (float)canvas->width;
+        int knot = (int)at;
+        float t = at - (float)knot, smooth = t * t * (3.0f - 2.0f * t);
 
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        value =
-            canvas->pixels[i] +
-            (((int32_t)(state & 255) + (int32_t)((state >> 8) & 255) - 255) * amount >>
-             8);
-        canvas->pixels[i] = (uint8_t)(value < 0 ? 0 : value > 255 ? 255 : value);
+        ret_top[x] =
+            (int32_t)(level + knots[knot] * (1.0f - smooth) + knots[knot + 1] * smooth);
     }
 }
 
-static void draw_ground(struct hr_rng *rng, float hue, const struct canvas *canvas)
+/* Fir trees along the horizon. */
+static void draw_firs(struct hr_rng *rng, const struct hr_canvas *canvas, float horizon)
 {
-    struct paint ground;
+    static const struct part fir = {
+        LEAF, 7, {8, 8, 92, 8, 66, 40, 78, 40, 50, 100, 22, 40, 34, 40}
+    };
+    int count = (int)hr__rng_below(rng, 7);
 
-    for (int i = 0; i < 4; i++) {
-        /* in variables: argument evaluation order is unspecified */
-        float light = (float)hr__rng_uniform(rng, 60, 200);
-        float step = (float)hr__rng_uniform(rng, -0.06, 0.06);
+    for (int i = 0; i < count; i++) {
+        float dark = between(rng, -24, 8);
+        struct hr_paint green = {{{58 + dark, 92 + dark, 62 + dark}}, 30, 0.02f, 0.006f};
+        float x = between(rng, 0, (float)canvas->width);
+        float drop = between(rng, 0.01f, 0.07f);
+        struct stand stand = {
+            .foot = {x, horizon + drop * (float)canvas->height},
+            .size = (0.08f + drop) * (float)canvas->height,
+        };
 
-        ground.corner[i] = make_colour(hue + step, light, 150);
+        draw_part(canvas, &fir, &green, &stand);
     }
-    ground.texture = (float)hr__rng_uniform(rng, 0.03, 0.1);
-    for (int32_t y = 0; y < canvas->height; y++)
-        paint_run(canvas, &ground, y, 0, canvas->width);
 }
 
-bool hr__synth_picture(struct hr_rng *rng, float hue, int32_t width, int32_t height,
-                       struct hr_arena *arena, struct hr_pixels *ret_pixels)
+/* Sky, hills and ground; returns the row of the horizon, or -1 when out of memory. */
+static float
+draw_land(struct hr_rng *rng, const struct hr_canvas *canvas, struct hr_arena *arena)
 {
-    size_t count = (size_t)width * (size_t)height;
-    int16_t *noise = hr__arena_zalloc(arena, count * sizeof(*noise));
-    struct canvas canvas = {hr__arena_alloc(arena, count * 3), noise, width, height};
-    int shapes;
+    int32_t *top = hr__arena_zalloc(arena, (size_t)canvas->width * sizeof(*top));
+    float height = (float)canvas->height;
+    float horizon = between(rng, 0.45f, 0.65f) * height;
+    float dusk = between(rng, 0, 1), sand = between(rng, 0, 1);
+    struct hr_paint sky = {
+        {{120 + 90 * dusk * dusk, 166 - 16 * dusk, 214 - 60 * dusk * dusk}},
+        -70,
+        0.012f,
+        0.010f};
+    struct hr_paint hill = {{{96, 118 - 10 * dusk, 128 - 20 * dusk}}, 50, 0.05f, 0.012f};
+    struct hr_paint ground = {
+        {{84 + 96 * sand, 122 + 34 * sand, 62 + 56 * sand}}, 60, 0.09f, 0.012f};
 
-    if (noise == NULL || canvas.pixels == NULL)
+    if (top == NULL)
+        return -1;
+    hr__paint_below(canvas, &sky, top);
+    draw_clouds(rng, canvas, horizon);
+    make_ridge(rng, canvas, horizon - 0.08f * height, 0.09f * height, top);
+    hr__paint_below(canvas, &hill, top);
+    make_ridge(rng, canvas, horizon, 0.012f * height, top);
+    hr__paint_below(canvas, &ground, top);
+    draw_firs(rng, canvas, horizon);
+    return horizon;
+}
+
+bool hr__synth_picture(struct hr_rng *rng, int class, float hue, int32_t width,
+                       int32_t height, struct hr_arena *arena,
+                       struct hr_pixels *ret_pixels)
+{
+    struct hr_paint shadow = {{{56, 64, 46}}, 16, 0.04f, 0.006f};
+    float side = (float)(width < height ? width : height), horizon;
+    int thing = class % THINGS;
+    struct hr_canvas canvas;
+    struct stand stand;
+
+    if (!hr__canvas_make(&canvas, rng, width, height, arena))
         return false;
-    for (int i = 0; i < OCTAVES; i++)
-        add_octave(noise, width, height, i + 1, 1000, hr__rng_u32(rng));
-    draw_ground(rng, hue, &canvas);
-    shapes = 5 + (int)hr__rng_below(rng, 16);
-    for (int i = 0; i < shapes; i++) {
-        if (hr__rng_below(rng, 2) == 0)
-            draw_ellipse(rng, &canvas);
-        else
-            draw_polygon(rng, &canvas);
-    }
-    add_grain(rng, &canvas);
+    horizon = draw_land(rng, &canvas, arena);
+    if (horizon < 0)
+        return false;
+    stand.size = between(rng, 0.45f, 0.75f) * side;
+    stand.foot.x = between(rng, 0.3f, 0.7f) * (float)width;
+    stand.foot.y = horizon + between(rng, 0.12f, 0.3f) * (float)height;
+    stand.mirrored = hr__rng_below(rng, 2) == 0;
+    hr__paint_ellipse(&canvas, &shadow, stand.foot, 0.5f * stand.size,
+                      0.05f * stand.size);
+    if (thing == BALLOON)
+        stand.foot.y -= between(rng, 0.1f, 0.3f) * (float)height;
+    draw_thing(rng, &canvas, thing, hue + between(rng, -0.04f, 0.04f), &stand);
+    hr__paint_grain(&canvas, rng, 24 + (int32_t)hr__rng_below(rng, 36));
     *ret_pixels = hr__pixels_u8(canvas.pixels, width, height, 3);
     return true;
 }

@@ -156,7 +156,9 @@ const struct cli_command cmd_synth = {
     .args_min = 2,
     .args_max = 2,
     .text =
-        "photos: a folder of JPEG photos in label folders. names: many empty files in "
+        "photos: a folder of JPEG photos in label folders: landscapes, in which the "
+        "label "
+        "decides what stands in front. names: many empty files in "
         "folders. range: a text file with one number per line. Photo i depends only on "
         "the seed and i. Existing files are kept, so an interrupted run can continue.",
     CLI_OPTIONS(synth_table, struct synth_options),
