@@ -388,26 +388,76 @@ TEST(ops_that_decode_decode_in_windows)
 
 /* ---- nothing copied ---- */
 
-/* Records of a batch point into its memory. Ops with a state need more than a value here;
- * their own tests have them. */
+/* Opens an expansion of records that have a list, and a number beside it, as freezing
+ * does. The bench's node 0 is the op. */
+static const struct bench_node *open_expansion(const struct row *row, const char *params)
+{
+    struct bench_node *n = &b.nodes[b.node_count++];
+    struct hr_value *values[HR_LIST_MAX * 3];
+    struct hr_open open = {.input = &n->input, .output = &b.schema, .error = &b.error};
+
+    CHECK_OK(bench_parse(&b, n, row->op, params));
+    CHECK_OK(bench_bind(&b, n));
+    CHECK_OK(bench_infer(&b, n, values));
+    open.params = n->params;
+    if (n->op->open != NULL)
+        CHECK_OK(n->op->open(&open, &n->state));
+    return n;
+}
+
+/* Values of a batch of `rank` 1, or of a record for 0: "list" and "beside". */
+static void put_list(int rank, int64_t *numbers, int64_t count)
+{
+    const char *const names[] = {"list", "beside"};
+
+    bench_clear(&b);
+    for (int i = 0; i < 2; i++) {
+        struct hr_field *field;
+        int ndim = i == 0 || rank > 0;
+
+        hr__value_set_tensor(bench_put(&b, names[i]), HR_I64, ndim, &count,
+                             numbers + i * count, NULL);
+        field = bench_field(&b, names[i]);
+        field->dtype = HR_I64;
+        field->ndim = ndim;
+        if (ndim > 0)
+            hr__dim_unknown(&field->dims[0], "items");
+    }
+    b.schema.batch_rank = rank;
+}
+
+/* Children point into the memory of their parent: item i of a list, all of what is
+ * beside it; an item of each field of a batch. */
 TEST(expansions_that_copy_nothing_show_their_parents_bytes)
 {
-    int64_t numbers[4] = {3, 1, 4, 1}, dims[1] = {4};
-    struct hr_thread thread = {0};
-    struct hr_op_ctx ctx = {.thread = &thread};
+    int64_t numbers[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+    size_t seen = 0;
 
+    setup();
     EACH_WITH(HR_TRAIT_ZERO_COPY, row, op)
     {
-        struct hr_value parent = {0}, child = {0};
+        bool lists = op->open != NULL; /* of records; else it takes batches apart */
+        struct hr_op_ctx ctx = {.thread = &b.thread, .error = &b.error};
+        const struct bench_node *n;
 
-        if (op->kind != HR_OP_EXPAND || op->open != NULL)
+        if (op->kind != HR_OP_EXPAND)
             continue;
-        hr__value_set_tensor(&parent, HR_I64, 1, dims, numbers, NULL);
+        put_list(lists ? 0 : 1, numbers, 4);
+        n = open_expansion(row, lists ? "{fields: list}" : row->params);
+        ctx.params = n->params;
+        ctx.state = n->state;
         for (uint64_t i = 0; i < 4; i++) {
-            CHECK_OK(op->expand.child(&ctx, i, &parent, &child, 1));
-            CHECK(child.data == &numbers[i]);
+            struct hr_value children[2] = {{0}};
+
+            CHECK_OK(op->expand.child(&ctx, i, b.values, children, 2));
+            if (children[0].data != &numbers[i] ||
+                children[1].data != &numbers[lists ? 4 : 4 + i])
+                check_failed(__FILE__, __LINE__, "%s copies", row->op);
         }
+        seen++;
     }
+    CHECK(seen >= 2); /* batch.unbatch and record.flat */
+    bench_finish(&b);
 }
 
 /* Reading a record again gives the same bytes. */
