@@ -52,9 +52,9 @@ static void reach(const struct hr_fir *fir, double half, int32_t phase,
 }
 
 /* `shapes` has room for the group's taps: the shape costs 60 ns each time. */
-static void fill_phase(const struct hr_fir *fir, const struct hr_shape *shape,
-                       int32_t phase, const struct hr_fir_group *g, double *shapes,
-                       float *weights)
+static void
+fill_phase(const struct hr_fir *fir, const struct hr_shape *shape, int32_t phase,
+           const struct hr_fir_group *g, double *shapes, float *weights)
 {
     double centre = (double)phase * fir->in / fir->out, sum = 0, gain;
 
