@@ -21,7 +21,7 @@ if [ "$1" = neon ]; then
 fi
 # Optional: without libsndfile FLAC, Ogg and MP3 are not read, without libcurl and expat no http://, s3://, without expat no XML of Pascal VOC, without libzstd no zstd,
 # without libevent no service;
-# checks that need the others are skipped.
+# checks that need the others are skipped. Not installed, as they bring a hundred packages: libavformat-dev and libswscale-dev, for video.
 wishes="libsndfile1-dev libcurl4-openssl-dev libexpat1-dev libzstd-dev libevent-dev"
 [ "$1" = check ] && wishes="$wishes clang-format-14 libclang-rt-14-dev"
 

@@ -142,6 +142,8 @@ __all__ = [
     "tokens_pad",
     "tokens_truncate",
     "tokens_vocab_lookup",
+    "video_clips",
+    "video_decode",
 ]
 
 
@@ -5739,6 +5741,146 @@ def tokens_vocab_lookup(
     return pipeline._then("tokens.vocab_lookup", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("video.clips")
+def video_clips(
+    pipeline: Pipeline,
+    *,
+    field: str = "data",
+    to: str = "start",
+    frames: int = 16,
+    stride: int = 1,
+    too_short: Literal["error", "last"] = "error",
+    step: int = 0,
+    pixels_max: int = 67108864,
+    frames_max: int = 1000000,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """A record for each clip of a video.
+
+    Operator `video.clips`, kind expand, version 1; pure, grows.
+
+    The record's fields, with the number of the clip's first frame: `video.clips:
+    {frames: 16}` and then `video.decode: {frames: 16, start_from: start}` decode all of
+    a video, 16 frames at a time. Nothing is decoded here, and the bytes are not copied.
+    Frames after the last whole clip are left out. Clip i is child i of the record that
+    held the video, and its identity says so.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with the encoded bytes, which all clips keep; field, default
+            data.
+        to: the field that becomes the number of the clip's first frame, an int64:
+            `start_from` of video.decode; field, default start.
+        frames: frames of a clip; int, 1 to 1048576, in frames, default 16.
+        stride: from each frame of a clip to its next, in frames of the video; int, 1 to
+            1048576, in frames, default 1.
+        too_short: what becomes of a video that is shorter than a clip: error, a bad
+            record; last, its last frame again and again; enum, one of error, last,
+            default error.
+        step: from the start of a clip to that of the next; 0: `frames` times `stride`,
+            so that no frame is in two clips; int, 0 to 1099511627776, in frames,
+            default 0.
+        pixels_max: refuse videos whose frames have more; int, 1 to 1073741824, in
+            pixels, default 67108864.
+        frames_max: refuse videos that have more; int, 1 to 4294967296, in frames,
+            default 1000000.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field, "to": to, "frames": frames, "stride": stride, "too_short": too_short, "step": step, "pixels_max": pixels_max, "frames_max": frames_max}
+    defaults: dict[str, Any] = {"field": "data", "to": "start", "frames": 16, "stride": 1, "too_short": "error", "step": 0, "pixels_max": 67108864, "frames_max": 1000000}
+    return pipeline._then("video.clips", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("video.decode")
+def video_decode(
+    pipeline: Pipeline,
+    *,
+    field: str = "data",
+    to: str = "video",
+    frames: int = 16,
+    stride: int = 1,
+    too_short: Literal["error", "last"] = "error",
+    at: Literal["random", "start", "center", "end"] = "random",
+    start: int = 0,
+    start_from: str | None = None,
+    size: int | Sequence[int] | None = None,
+    start_to: str | None = None,
+    fps_to: str | None = None,
+    duration_to: str | None = None,
+    pixels_max: int = 67108864,
+    frames_max: int = 1000000,
+    bytes_max: int | str = "1GiB",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Decode a clip of a video file to frames.
+
+    Operator `video.decode`, kind map, version 1; random, grows.
+
+    Outputs uint8 `[frames, height, width, 3]`, RGB. The format is found by content:
+    MP4, MOV, WebM, Matroska, AVI, MPEG, FLV, Ogg, ASF, NUT and IVF with H.264, HEVC,
+    VP8, VP9, AV1, MPEG and older codecs, by the machine's FFmpeg libraries, whose
+    version frames of lossy codecs may depend on. Frame i is the one with the i-th time
+    of the file, so rates may vary. Decoding starts at the last key frame before the
+    clip and ends with it, in one thread: threads of the plan decode different records.
+    Colours are converted by the matrix and range that the file names, else by BT.601;
+    pixels are taken as square, and a rotation that the file asks for is not applied.
+    `size` scales frames while they are converted, so that clips of different videos can
+    be batched. record.flat makes each frame a record. For all clips of a video, put
+    video.clips before and give its field as `start_from`. Damage that the decoder
+    notices, before or within the clip, makes a bad record.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with the encoded bytes; it is dropped; field, default data.
+        to: the field that becomes the frames; field, default video.
+        frames: frames of a clip; int, 1 to 1048576, in frames, default 16.
+        stride: from each frame of a clip to its next, in frames of the video; int, 1 to
+            1048576, in frames, default 1.
+        too_short: what becomes of a video that is shorter than a clip: error, a bad
+            record; last, its last frame again and again; enum, one of error, last,
+            default error.
+        at: which clip of the video; enum, one of random, start, center, end, default
+            random.
+        start: the first frame that a clip may have; int, 0 to 1000000000000, in frames,
+            default 0.
+        start_from: the field with the clip's first frame, an int64 as video.clips gives
+            it; then `at` and `start` do not count; field, optional.
+        size: [height, width] that frames are scaled to, bicubic, or one number for
+            both; absent: as they are; list of ints, 1 to 2 items, each 1 to 65535, in
+            pixels, optional.
+        start_to: the field that becomes the number of the clip's first frame; field,
+            optional.
+        fps_to: the field that becomes the frames per second of the video; field,
+            optional.
+        duration_to: the field that becomes the duration of the video in seconds; field,
+            optional.
+        pixels_max: refuse videos whose frames have more; int, 1 to 1073741824, in
+            pixels, default 67108864.
+        frames_max: refuse videos that have more; int, 1 to 4294967296, in frames,
+            default 1000000.
+        bytes_max: refuse clips that would take more memory; bytes, 1 to 1099511627776,
+            default 1GiB.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field, "to": to, "frames": frames, "stride": stride, "too_short": too_short, "at": at, "start": start, "start_from": start_from, "size": size, "start_to": start_to, "fps_to": fps_to, "duration_to": duration_to, "pixels_max": pixels_max, "frames_max": frames_max, "bytes_max": bytes_max}
+    defaults: dict[str, Any] = {"field": "data", "to": "video", "frames": 16, "stride": 1, "too_short": "error", "at": "random", "start": 0, "pixels_max": 67108864, "frames_max": 1000000, "bytes_max": "1GiB"}
+    return pipeline._then("video.decode", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 class Methods:
     """The operators under their short names; Pipeline inherits them."""
 
@@ -5842,3 +5984,5 @@ class Methods:
     pad_tokens = tokens_pad
     truncate_tokens = tokens_truncate
     vocab_lookup = tokens_vocab_lookup
+    video_clips = video_clips
+    decode_video = video_decode

@@ -19,6 +19,7 @@
 #include <zlib.h>
 
 #include "codec/sound.h"
+#include "codec/video.h"
 #include "core/alloc.h"
 #include "core/cache_folder.h"
 #include "core/cpu.h"
@@ -126,6 +127,7 @@ static const struct {
     {"library", "libwebp",       "WebP",                                          webp_version          },
     {"library", "libsndfile",    "FLAC, Ogg and MP3; WAV needs no library",
      hr__sound_version                                                                                  },
+    {"library", "FFmpeg",        "video",                                         hr__video_version     },
     {"library", "zlib",          "gzip, ZIP and Parquet",                         deflate_version       },
     {"library", "libzstd",       "zstd files, packed records and Parquet",        hr__zstd_version      },
     {"library", "liblz4",        "packed records that are written with LZ4",      hr__lz4_version       },

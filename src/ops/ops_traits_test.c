@@ -22,12 +22,13 @@
 
 static char files[512], sounds[512], list[512], idx[512], examples[512], records[512],
     tar[512], tfrecord[512], ranks[512], table[512], jsonl[512], pieces[512], arrow[512],
-    parquet[512], lmdb[512], hdf5[512], coco[512], voc[512];
+    parquet[512], lmdb[512], hdf5[512], coco[512], voc[512], videos[512];
 static const struct {
     const char *name, *path;
 } inputs[] = {
     {"${files}",    files   },
     {"${sounds}",   sounds  },
+    {"${videos}",   videos  },
     {"${list}",     list    },
     {"${idx}",      idx     },
     {"${examples}", examples},
@@ -176,6 +177,7 @@ static void make_inputs(void)
     snprintf(tfrecord, sizeof tfrecord, "%s/fuzz/corpus/tfrecord/whole",
              check_source_dir());
     snprintf(coco, sizeof coco, "%s/fuzz/corpus/coco/whole", check_source_dir());
+    snprintf(videos, sizeof videos, "%s/fuzz/corpus/video", check_source_dir());
     snprintf(pieces, sizeof pieces, "%s/fuzz/corpus/sentencepiece/unigram",
              check_source_dir());
     snprintf(arrow, sizeof arrow, "%s/fuzz/corpus/arrow/plain", check_source_dir());

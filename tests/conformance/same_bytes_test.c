@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "codec/image.h"
+#include "codec/video.h"
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/file.h"
@@ -198,6 +199,37 @@ TEST(turned_windows_have_one_digest)
                                  "  - image.resize: {size: 40, antialias: false}\n"
                                  "  - image.standardize: {}\n" BATCH,
                photos_good(), PHOTOS);
+}
+
+/* ---- videos ---- */
+
+/* All clips of four videos of 24 frames, taken apart into frames; one at random. */
+TEST(clips_of_videos_have_one_digest)
+{
+    char folder[600], version[64];
+
+    if (hr__video_version(version, sizeof version, NULL) != HR_OK)
+        SKIP("FFmpeg's libraries are missing");
+    snprintf(folder, sizeof folder, "%s/fuzz/corpus/video", check_source_dir());
+    check_text("headrace: 1\n"
+               "params:\n"
+               "  data: {type: path}\n"
+               "pipeline:\n"
+               "  - source.files: {path: \"${data}\", suffixes: [mkv, mp4, webm, mpg]}\n"
+               "  - order.shuffle: {}\n"
+               "  - video.clips: {frames: 7, step: 8}\n"
+               "  - video.decode: {frames: 3, stride: 3, start_from: start, size: 12}\n"
+               "  - record.flat: {fields: video}\n"
+               "  - image.flip: {field: video, p: 0.5}\n" BATCH,
+               folder, 4 * 3 * 3);
+    check_text("headrace: 1\n"
+               "params:\n"
+               "  data: {type: path}\n"
+               "pipeline:\n"
+               "  - source.files: {path: \"${data}\", suffixes: [mkv, mp4, webm, mpg]}\n"
+               "  - video.decode: {frames: 4, start_to: start, fps_to: fps}\n"
+               "  - batch.stack: {size: 2}\n",
+               folder, 4);
 }
 
 /* ---- scenes ---- */
