@@ -63,6 +63,7 @@ __all__ = [
     "image_color_jitter",
     "image_cover_crop",
     "image_decode",
+    "image_elastic",
     "image_equalize",
     "image_erase",
     "image_five_crop",
@@ -2222,6 +2223,60 @@ def image_decode(
     params: dict[str, Any] = {"field": field, "to": to, "color": color, "orientation": orientation, "mode": mode, "pixels_max": pixels_max, "seek_bytes": seek_bytes}
     defaults: dict[str, Any] = {"field": "data", "to": "image", "color": "rgb", "orientation": False, "mode": "close", "pixels_max": 268435456, "seek_bytes": "256MB"}
     return pipeline._then("image.decode", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.elastic")
+def image_elastic(
+    pipeline: Pipeline,
+    *,
+    alpha: float | Sequence[float] = 50,
+    sigma: float | Sequence[float] = 5,
+    interpolation: Literal["nearest", "bilinear"] = "bilinear",
+    fill: float | Sequence[float] = 0,
+    mask_fill: int | None = None,
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Move each pixel by smooth random shifts.
+
+    Operator `image.elastic`, kind map, version 1; random, warps.
+
+    Like torchvision's ElasticTransform: a random shift from -1 to 1 for each pixel and
+    direction, blurred by `sigma` and multiplied by `alpha`, which is in pixels times
+    two on a square image; on others, shifts along x are `alpha` * width / height / 2
+    pixels and those along y `alpha` * height / width / 2. Taps of the blur whose total
+    weight is below 0.1 % are omitted, and it may be larger than the image. Boxes become
+    upright ones around their four corners, and corners and points move by the shift at
+    their place, which is nearly the inverse where shifts are smooth.
+
+    Args:
+        pipeline: what the operator reads.
+        alpha: how far pixels move: [along x, along y], or one number for both; list of
+            floats, 1 to 2 items, each 0 to 1000000, default 50.
+        sigma: how smooth the shifts are: the standard deviation of their blur, [along
+            x, along y], or one number for both; 0: not at all; list of floats, 1 to 2
+            items, each 0 to 100, in pixels, default 5.
+        interpolation: how values between pixels are computed; enum, one of nearest,
+            bilinear, default bilinear.
+        fill: what is outside, one number or one per channel, in the image's own range
+            (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
+            levels, default 0.
+        mask_fill: what is outside of masks that move with the image, such as 255 where
+            a loss ignores it; default: 0; int, 0 to 255, in label, optional.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"alpha": alpha, "sigma": sigma, "interpolation": interpolation, "fill": fill, "mask_fill": mask_fill, "field": field}
+    defaults: dict[str, Any] = {"alpha": 50, "sigma": 5, "interpolation": "bilinear", "fill": 0, "field": ("image",)}
+    return pipeline._then("image.elastic", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.equalize")
@@ -5923,6 +5978,7 @@ class Methods:
     color_jitter = image_color_jitter
     cover_crop = image_cover_crop
     decode = image_decode
+    elastic = image_elastic
     equalize = image_equalize
     erase = image_erase
     five_crop = image_five_crop

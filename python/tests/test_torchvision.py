@@ -252,6 +252,42 @@ def test_right_angles_turn_masks_and_what_is_around_them(seed: int, angle: int) 
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
+def test_elastic(seed: int, interpolation: Any) -> None:
+    """Points at all pixels, which move along, say how far each was shifted."""
+    scenes = Scenes(seed, 20)
+    for item in scenes.items:
+        height, width = item["image"].shape[:2]
+        item["points"] = (
+            np.stack(np.meshgrid(np.arange(width), np.arange(height)), -1).reshape(-1, 2).astype(np.float32)
+        )
+        item["boxes"] = np.floor(item["boxes"] * 0.9)
+    pipe = pipeline(scenes).elastic(
+        alpha=[300, 200], sigma=[4, 6], fill=77, interpolation=interpolation, mask_fill=255, field=MOVED
+    )
+    mode = v2.InterpolationMode(interpolation)
+    spread: list[list[float]] = [[], []]
+    for item, ours in zip(scenes.items, moved(pipe, seed), strict=True):
+        height, width = item["image"].shape[:2]
+        shifts = (item["points"] - ours["points"]).reshape(height, width, 2)
+        grid = torch.from_numpy(shifts * 2 / np.array([width, height], np.float32))[None]
+        other = theirs(item)
+        array = tv.elastic(other["image"], grid, mode, fill=77).permute(1, 2, 0).numpy().astype(int)
+        differs = np.abs(ours["image"].astype(int) - array).max(axis=2) > (0 if interpolation == "nearest" else 1)
+        if interpolation == "bilinear":  # on the border torchvision takes the share of the image twice
+            share = tv.elastic(torch.ones(1, height, width), grid, mode, fill=0)
+            differs &= (share[0] == 0).numpy() | (share[0] > 0.9999).numpy()
+        assert differs.mean() < 0.005, differs.mean()
+        mask = tv.elastic(other["mask"], grid, fill=255).permute(1, 2, 0).numpy()
+        assert (ours["mask"] != mask).mean() < 0.005
+        boxes = tv.elastic(other["boxes"], grid)
+        assert np.abs(ours["boxes"] - np.asarray(boxes)).max() <= 0.5
+        drawn = v2.ElasticTransform([300, 200], [4, 6]).make_params([other["image"]])["displacement"][0]
+        for found, one in zip(spread, (grid[0], drawn), strict=True):
+            found.append(float((one.double() ** 2).mean()))
+    assert 0.8 < sum(spread[0]) / sum(spread[1]) < 1.25
+
+
+@pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
 def test_perspective(seed: int, interpolation: Any) -> None:
     """The corners, which move along, say where each was drawn."""
     scenes = Scenes(seed)

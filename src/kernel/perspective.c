@@ -1,5 +1,5 @@
 /*
- * kernel/perspective.c - perspective resampling, bilinear or nearest.
+ * kernel/perspective.c - perspective and elastic resampling, bilinear or nearest.
  *
  * The positions of a row are computed first, in double, in a loop without branches that
  * compilers vectorise. Then each pixel is fetched by itself, in fixed point: neighbours
@@ -11,13 +11,26 @@
 struct perspective {
     struct hr_warp_ends ends;
     double m[6], p[2];
-    double *xs, *ys; /* of the row's pixels in the source */
-    int64_t *places; /* the same of a run, in fixed point: all x, all y */
+    const float *shift_x, *shift_y; /* elastic: in place of m and p; else NULL */
+    double *xs, *ys;                /* of the row's pixels in the source */
+    int64_t *places;                /* the same of a run, in fixed point: all x, all y */
     const struct hr_rows *rows;
 };
 
 /* Far outside; sums with it cannot overflow. */
 #define OUTSIDE (-0x1p20)
+
+static void shifted_positions(const struct perspective *w, int32_t to_y, double middle)
+{
+    size_t first = (size_t)to_y * (size_t)w->ends.dst->width;
+    const float *shift_x = w->shift_x + first, *shift_y = w->shift_y + first;
+    double *restrict xs = w->xs, *restrict ys = w->ys;
+
+    for (int32_t i = 0; i < w->ends.dst->width; i++) {
+        xs[i] = i + middle + (double)shift_x[i];
+        ys[i] = to_y + middle + (double)shift_y[i];
+    }
+}
 
 static void positions(const struct perspective *w, int32_t to_y, double shift)
 {
@@ -107,7 +120,10 @@ static void bilinear_row(const struct perspective *w, int32_t to_y)
                hr__is_interleaved(dst);
     int32_t i = 0;
 
-    positions(w, to_y, 0.5);
+    if (w->shift_x != NULL)
+        shifted_positions(w, to_y, 0);
+    else
+        positions(w, to_y, 0.5);
     while (i < dst->width) {
         i = fill_run(w, i, to_y);
         i = edge_run(w, i, to_y, rgb);
@@ -121,7 +137,10 @@ static void nearest_row(const struct perspective *w, int32_t to_y)
     const struct hr_pixels *src = w->ends.src, *dst = w->ends.dst;
     size_t size = hr_dtype_size(src->dtype);
 
-    positions(w, to_y, 0);
+    if (w->shift_x != NULL)
+        shifted_positions(w, to_y, 0.5);
+    else
+        positions(w, to_y, 0);
     for (int32_t i = 0; i < dst->width; i++) {
         if (!within(w->xs[i], w->ys[i], src->width, src->height)) {
             hr__warp_fill_pixels(&w->ends, i, i + 1, to_y);
@@ -133,29 +152,47 @@ static void nearest_row(const struct perspective *w, int32_t to_y)
     }
 }
 
+static enum hr_err
+run(struct hr_arena *arena, struct perspective *w, enum hr_filter filter)
+{
+    size_t width = (size_t)w->ends.dst->width;
+
+    w->rows = hr__rows();
+    w->xs = hr__arena_alloc(arena, 2 * width * sizeof *w->xs);
+    w->places = hr__arena_alloc(arena, 2 * width * sizeof *w->places);
+    if (w->xs == NULL || w->places == NULL)
+        return HR_ERR_MEMORY;
+    w->ys = w->xs + width;
+    for (int32_t y = 0; y < w->ends.dst->height; y++) {
+        if (filter == HR_FILTER_NEAREST)
+            nearest_row(w, y);
+        else
+            bilinear_row(w, y);
+    }
+    return HR_OK;
+}
+
 enum hr_err
 hr__perspective_run(struct hr_arena *arena, const struct hr_pixels *src,
                     const struct hr_pixels *dst, const double m[6], const double p[2],
                     enum hr_filter filter, const float fill[4])
 {
     struct perspective w = {
-        .p = {p[0], p[1]},
-          .rows = hr__rows()
+        .p = {p[0], p[1]}
     };
-    size_t width = (size_t)dst->width;
 
     memcpy(w.m, m, sizeof w.m);
     hr__warp_ends_init(&w.ends, src, dst, fill);
-    w.xs = hr__arena_alloc(arena, 2 * width * sizeof *w.xs);
-    w.places = hr__arena_alloc(arena, 2 * width * sizeof *w.places);
-    if (w.xs == NULL || w.places == NULL)
-        return HR_ERR_MEMORY;
-    w.ys = w.xs + width;
-    for (int32_t y = 0; y < dst->height; y++) {
-        if (filter == HR_FILTER_NEAREST)
-            nearest_row(&w, y);
-        else
-            bilinear_row(&w, y);
-    }
-    return HR_OK;
+    return run(arena, &w, filter);
+}
+
+enum hr_err
+hr__elastic_run(struct hr_arena *arena, const struct hr_pixels *src,
+                const struct hr_pixels *dst, const float *shift_x, const float *shift_y,
+                enum hr_filter filter, const float fill[4])
+{
+    struct perspective w = {.shift_x = shift_x, .shift_y = shift_y};
+
+    hr__warp_ends_init(&w.ends, src, dst, fill);
+    return run(arena, &w, filter);
 }

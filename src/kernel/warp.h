@@ -1,5 +1,5 @@
 /*
- * kernel/warp.h - affine and perspective resampling without antialias.
+ * kernel/warp.h - affine, perspective and elastic resampling without antialias.
  */
 #ifndef HR_KERNEL_WARP_H
 #define HR_KERNEL_WARP_H
@@ -25,5 +25,12 @@ HR_CHECK enum hr_err
 hr__perspective_run(struct hr_arena *arena, const struct hr_pixels *src,
                     const struct hr_pixels *dst, const double m[6], const double p[2],
                     enum hr_filter filter, const float fill[4]);
+
+/* dst(x, y) = src(x + shift_x, y + shift_y), with the finite entries of pixel (x, y) in
+ * two arrays of dst's width * height. HR_ERR_MEMORY. */
+HR_CHECK enum hr_err
+hr__elastic_run(struct hr_arena *arena, const struct hr_pixels *src,
+                const struct hr_pixels *dst, const float *shift_x, const float *shift_y,
+                enum hr_filter filter, const float fill[4]);
 
 #endif

@@ -346,3 +346,92 @@ TEST(perspectives_are_the_same_on_all_instruction_sets)
         hr__free(dst.data);
     }
 }
+
+/* ---- elastic ---- */
+
+static void run_elastic(const struct hr_pixels *src, const struct hr_pixels *dst,
+                        const float *shift_x, const float *shift_y, enum hr_filter filter)
+{
+    const float fill[4] = {9, 200, 31, 77};
+    struct hr_arena arena;
+
+    hr__arena_init(&arena);
+    CHECK_OK(hr__elastic_run(&arena, src, dst, shift_x, shift_y, filter, fill));
+    hr__arena_finish(&arena);
+}
+
+/* Shifts of up to `most` pixels, which put some pixels outside of the image. */
+static float *draw_shifts(struct test_rng *rng, int32_t count, double most)
+{
+    float *shifts = hr__calloc((size_t)count, sizeof *shifts);
+
+    CHECK(shifts != NULL);
+    for (int32_t i = 0; i < count; i++)
+        shifts[i] = (float)test_uniform(rng, -most, most);
+    return shifts;
+}
+
+static void
+check_elastic(enum hr_dtype dtype, int32_t channels, bool planar, struct test_rng *rng)
+{
+    enum { W = 41, H = 23 };
+    const float fill[4] = {9, 200, 31, 77};
+    struct hr_pixels src = test_image(dtype, W, H, channels, planar, check_seed());
+    struct hr_pixels dst = test_image(dtype, W, H, channels, planar, 8);
+    float *shift_x = draw_shifts(rng, W * H, 9), *shift_y = draw_shifts(rng, W * H, 9);
+
+    run_elastic(&src, &dst, shift_x, shift_y, HR_FILTER_BILINEAR);
+    for (int32_t y = 0; y < H; y++)
+        for (int32_t x = 0; x < W; x++)
+            for (int32_t c = 0; c < channels; c++) {
+                const double m[6] = {1, 0, (double)shift_x[y * W + x],
+                                     0, 1, (double)shift_y[y * W + x]};
+
+                CHECK(fabs(test_value(&dst, x, y, c) -
+                           reference(&src, m, x, y, c, false, fill)) <=
+                      (dtype == HR_U8 ? 1.0 : 0.01));
+            }
+    hr__free(src.data);
+    hr__free(dst.data);
+    hr__free(shift_x);
+    hr__free(shift_y);
+}
+
+TEST(elastic_is_bilinear_where_each_pixel_lies)
+{
+    struct test_rng rng = {check_seed()};
+
+    for (int32_t channels = 1; channels <= 4; channels++) {
+        check_elastic(HR_U8, channels, false, &rng);
+        check_elastic(HR_F32, channels, true, &rng);
+    }
+}
+
+TEST(elastic_shifts_are_the_same_on_all_instruction_sets)
+{
+    struct test_rng rng = {check_seed()};
+
+    for (int round = 0; round < 30; round++) {
+        int32_t width = 1 + test_below(&rng, 90), height = 1 + test_below(&rng, 30);
+        struct hr_pixels src = test_image(HR_U8, width, height, 3, false, 3);
+        struct hr_pixels plain = test_image(HR_U8, width, height, 3, false, 4);
+        struct hr_pixels dst = test_image(HR_U8, width, height, 3, false, 5);
+        double most = test_uniform(&rng, 0, 4);
+        float *shift_x = draw_shifts(&rng, width * height, most);
+        float *shift_y = draw_shifts(&rng, width * height, most);
+
+        hr__isa_limit(HR_ISA_C);
+        run_elastic(&src, &plain, shift_x, shift_y, HR_FILTER_BILINEAR);
+        for (int32_t i = 0; i < TEST_ISAS; i++) {
+            hr__isa_limit(test_isas[i]);
+            run_elastic(&src, &dst, shift_x, shift_y, HR_FILTER_BILINEAR);
+            CHECK_BYTES(plain.data, dst.data, test_bytes(&plain));
+        }
+        hr__isa_limit(TEST_BEST);
+        hr__free(src.data);
+        hr__free(plain.data);
+        hr__free(dst.data);
+        hr__free(shift_x);
+        hr__free(shift_y);
+    }
+}

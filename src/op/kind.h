@@ -40,7 +40,11 @@ struct hr_warp {
     int32_t to_width, to_height;
     double m[6]; /* invertible, as in kernel/warp.h */
     double p[2]; /* perspective; 0, 0: affine */
-    int filter;  /* enum hr_filter: nearest or bilinear */
+    /* Elastic, in place of m and p; else NULL: pixel (x, y) of the result comes from
+     * (x + shift_x, y + shift_y), with entries of width * height pixels. The result has
+     * the image's size. */
+    const float *shift_x, *shift_y;
+    int filter; /* enum hr_filter: nearest or bilinear */
     float fill[4];
     int32_t mask_fill;
 };

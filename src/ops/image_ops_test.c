@@ -1081,6 +1081,27 @@ TEST(noise_is_normal_and_stays_between_black_and_white)
     bench_finish(&bench);
 }
 
+TEST(elastic_moves_pixels_by_what_it_draws)
+{
+    uint8_t levels[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+
+    bench_init(&bench);
+    put_u8(levels, 3, 4, 1);
+    OP("image.elastic", "{alpha: 0}");
+    check_u8(levels, 12);
+    put_u8(levels, 1, 12, 1); /* a blur that is larger than the image */
+    OP("image.elastic", "{alpha: 0, sigma: 100}");
+    check_u8(levels, 12);
+    put_u8(levels, 3, 4, 1); /* all pixels move out of it */
+    OP("image.elastic", "{alpha: 1000000, sigma: 0, fill: 77}");
+    memset(levels, 77, sizeof levels);
+    check_u8(levels, 12);
+    REFUSED(HR_ERR_RANGE, "image.elastic", "{alpha: -1}", "0 to 1");
+    REFUSED(HR_ERR_RANGE, "image.elastic", "{sigma: 101}", "0 to 100");
+    REFUSED(HR_ERR_SHAPE, "image.elastic", "{fill: [1, 2]}", "1 channels");
+    bench_finish(&bench);
+}
+
 TEST(perspective_keeps_what_it_does_not_draw)
 {
     uint8_t levels[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};

@@ -100,7 +100,10 @@ hr__image_warp(struct hr_op_ctx *ctx, size_t field, const struct hr_warp *warp)
     HR_TRY(hr__image_read(ctx, field, &in));
     HR_TRY(hr__image_make(ctx->thread, warp->to_width, warp->to_height, in.channels,
                           in.dtype, layout, &made, &out, ctx->error));
-    if (warp->p[0] == 0 && warp->p[1] == 0)
+    if (warp->shift_x != NULL)
+        code = hr__elastic_run(arena, &in, &out, warp->shift_x, warp->shift_y, filter,
+                               warp->fill);
+    else if (warp->p[0] == 0 && warp->p[1] == 0)
         code = hr__warp_run(arena, &in, &out, warp->m, filter, warp->fill);
     else
         code =

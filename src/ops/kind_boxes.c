@@ -126,6 +126,26 @@ points_move(struct hr_op_ctx *ctx, size_t field, const struct hr_move *move)
     return HR_OK;
 }
 
+/* The pixel, of n, at the upper end of the one that a position is in. */
+static int32_t pixel_at(double position, int32_t n)
+{
+    double at = ceil(position);
+
+    return at > 0 ? at < n ? (int32_t)at : n - 1 : 0;
+}
+
+/* Elastic shifts have no formula for their inverse: near a pixel it is minus its shift.
+ */
+static void
+unshifted(const struct hr_warp *warp, double x, double y, double *ret_x, double *ret_y)
+{
+    size_t at = (size_t)pixel_at(y, warp->height) * (size_t)warp->width +
+                (size_t)pixel_at(x, warp->width);
+
+    *ret_x = x - (double)warp->shift_x[at];
+    *ret_y = y - (double)warp->shift_y[at];
+}
+
 /* Where a position of the image before lies in the result. */
 static void
 warped(const struct hr_warp *warp, double x, double y, double *ret_x, double *ret_y)
@@ -134,6 +154,10 @@ warped(const struct hr_warp *warp, double x, double y, double *ret_x, double *re
     double c = warp->m[3] - y * warp->p[0], d = warp->m[4] - y * warp->p[1];
     double det = a * d - b * c, from_x = x - warp->m[2], from_y = y - warp->m[5];
 
+    if (warp->shift_x != NULL) {
+        unshifted(warp, x, y, ret_x, ret_y);
+        return;
+    }
     *ret_x = (d * from_x - b * from_y) / det;
     *ret_y = (a * from_y - c * from_x) / det;
 }

@@ -89,6 +89,7 @@ static const struct row rows[] = {
     {"image.color_jitter",         "{brightness: 0.4, contrast: 0.4}",                        PICTURES                            },
     {"image.cover_crop",           "{field: [image, boxes], scale: [0.1, 0.9]}",              SCENES                              },
     {"image.decode",               "{mode: exact}",                                           FILES                               },
+    {"image.elastic",              "{}",                                                      PICTURES                            },
     {"image.equalize",             "{}",                                                      PICTURES                            },
     {"image.erase",                "{}",                                                      PICTURES                            },
     {"image.erase",                "{random: true, p: 1}",                                    PICTURES                            },

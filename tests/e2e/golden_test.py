@@ -63,6 +63,8 @@ cases = {
               "  - image.normalize: {mean: imagenet, std: imagenet}\n  - tensor.layout: {order: chw}\n",
     "affine": fixed + "  - image.affine: {degrees: 20, translate: [0.1, 0.2], scale: [0.8, 1.3], shear: 9, "
                       "interpolation: bilinear}\n",
+    "elastic": fixed + "  - image.elastic: {fill: 99}\n"
+               "  - image.elastic: {alpha: [200, 20], sigma: [3, 0], interpolation: nearest}\n",
     "perspective": fixed + "  - image.perspective: {p: 0.8, fill: 99}\n"
                            "  - image.perspective: {p: 1, distortion_scale: 0.9, interpolation: nearest}\n",
     "gaussian_noise": fixed + "  - image.gaussian_noise: {mean: 0.1}\n  - tensor.cast: {dtype: float32}\n"
