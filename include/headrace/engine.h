@@ -88,17 +88,22 @@ struct hr_iter_options {
     bool uncached; /* caches (flow.cache) are not used, to see what a run takes without */
     /* "host:port" of a dispatcher (headrace/service.h) whose workers make the batches;
      * NULL: this process does. The batches and states are the same; either resumes the
-     * other. Threads and variant are the workers'; memory_bytes bounds what is received
-     * and not taken. HR_ERR_UNSUPPORTED for graphs whose batches depend on all before
-     * them (filters, expansions, packers), and for user code. */
+     * other. Workers make whole batches if batches can be made one by one; then threads
+     * and variant are theirs, and memory_bytes bounds what is received and not taken.
+     * Else (filters, expansions, packers, user code, a ledger, bad records that are
+     * skipped) they make the records of the graph's first, one-to-one part, and this
+     * process does the rest. HR_ERR_UNSUPPORTED if there is no such part. */
     const char *service;
+    /* Name of the node up to which the workers run; NULL: as far as they can. It changes
+     * no byte and no state. */
+    const char *service_after;
     /* Name of the run there: a second client of a run that has this name and is equal is
      * refused while the first is alive. NULL: a random one. */
     const char *service_job;
     /* File with the token of the service (headrace/service.h); NULL: as the environment
      * says. */
     const char *service_token_file;
-    uint64_t reserved[4]; /* zero */
+    uint64_t reserved[3]; /* zero */
 };
 
 /* As a demand: the records per second that the consumer takes while it does not wait. */

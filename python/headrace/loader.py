@@ -33,6 +33,7 @@ from .errors import (
     UnsupportedError,
     translated,
 )
+from .node import numbered
 from .structure import Parts, Structure, join, leaves, named, with_field
 
 if TYPE_CHECKING:
@@ -216,6 +217,16 @@ def _check_optimize(options: Mapping[str, Any]) -> None:
             "out optimize=",
             param="optimize",
         )
+
+
+def with_service(pipeline: Pipeline, options: LoaderOptions) -> LoaderOptions:
+    """The options with the service that `Pipeline.distribute` names, if they have none."""
+    found = {node.service for node in numbered(pipeline._node) if node.service is not None}
+    if options.get("service") is not None or not found:
+        return options
+    if len(found) > 1:
+        raise ArgumentError(f"distribute(): one service at a time, not {' and '.join(sorted(found))}", param="service")
+    return {**options, "service": found.pop()}
 
 
 def engine_options(options: LoaderOptions) -> dict[str, Any]:
@@ -559,7 +570,7 @@ class Loader(Generic[B]):
             raise ArgumentError(f"a Loader runs a Pipeline, not a {type(pipeline).__name__}", param="pipeline")
         self.pipeline = pipeline
         self._options = options
-        self._engine = engine_options(options)
+        self._engine = engine_options(with_service(pipeline, options))
         self._epochs = options.get("epochs", 1)
         self._demand = options.get("demand")
         self._convert = _converter(options)

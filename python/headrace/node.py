@@ -49,7 +49,7 @@ class Draw:
 class Node:
     """An operator with its parameters in a pipeline. Immutable."""
 
-    __slots__ = ("code", "inputs", "name", "op", "origin", "params", "resolved")
+    __slots__ = ("code", "inputs", "name", "op", "origin", "params", "resolved", "service")
 
     def __init__(
         self,
@@ -67,6 +67,23 @@ class Node:
         self.code = code
         self.origin = origin
         self.resolved: Any = None  # the result of build.resolve
+        self.service: str | None = None  # whose workers run the pipeline up to here
+
+
+def distributed(node: Node, service: str) -> Node:
+    """A copy up to which a service's workers run. The nodes of its file are copied with it, since they are
+    numbered together."""
+    nodes = [node] if node.origin is None else node.origin.nodes
+    origin = None if node.origin is None else Origin()
+    copies: dict[int, Node] = {}
+    for old in nodes:
+        params = {**old.params, "distribute": True} if old is node else old.params
+        inputs = tuple(copies.get(id(one), one) for one in old.inputs)
+        copy = copies[id(old)] = Node(old.op, params, inputs, old.name, old.code, origin)
+        copy.service = service if old is node else old.service
+        if origin is not None:
+            origin.nodes.append(copy)
+    return copies[id(node)]
 
 
 def checked_name(name: str | None, op: str) -> str | None:

@@ -220,7 +220,7 @@ def reorder(
         if "when" in params:  # draws are numbered in the order that was written
             params["when"] = json.loads(infos[at[name]]["params"])["when"]
         new = Node(old.op, params, (), name if old.op in several else old.name, old.code, origin)
-        new.resolved = old.resolved
+        new.resolved, new.service = old.resolved, old.service
         made.append(new)
     for info, new in zip(infos, made, strict=True):
         new.inputs = tuple(made[i] for i in info["inputs"])

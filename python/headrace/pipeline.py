@@ -17,7 +17,7 @@ from ._check import checked, checked_op, one_of, path_of
 from ._ops import Methods
 from ._types import Demand, DType, Even, OnError, Output, PathLike, Rule, Shard, Strictness, Variant
 from .errors import ArgumentError, GraphError, ReadError, translated
-from .node import Draw, Node, checked_params, numbered
+from .node import Draw, Node, checked_params, distributed, numbered
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -233,6 +233,7 @@ class Pipeline(Methods):
         for old in reversed(chain):
             when = {draw: part, **old.params.get("when", {})}
             node = Node(old.op, {**old.params, "when": when}, (node,), old.name, old.code)
+            node.service = old.service
         if node is self._node and called == "apply":
             raise ArgumentError("apply(): the function adds no step", param="steps")
         return self if node is self._node else Pipeline(node)
@@ -592,8 +593,9 @@ class Pipeline(Methods):
                 threads_reason; assigning to `loader.demand` changes it. None (default): all threads work.
             ledger: a file to append bad records to, one JSON object a line.
             service: "host:port" of a dispatcher (`headrace dispatcher`) whose workers make the batches: the same
-                batches, in order, and the same states as without it. Not for pipelines that filter, expand, pack
-                or call Python functions. None (default): this process makes them.
+                batches, in order, and the same states as without it. Where the pipeline filters, expands, packs or
+                calls Python functions, workers make the records up to there, or up to `distribute`, and this
+                process does the rest. None (default): that of `distribute`, if any, else this process makes them.
             service_token_file: a file with the service's token; None (default): HEADRACE_TOKEN_FILE or
                 HEADRACE_TOKEN in the environment, if the service has one.
             workers: start a service of its own: "local:2": two processes on this host (`hr.LocalWorkers`); "ray" or
@@ -629,6 +631,26 @@ class Pipeline(Methods):
         from .loader import Loader, changed
 
         return Loader(self, **changed(given))
+
+    @checked
+    def distribute(self, service: str) -> Pipeline:
+        """Everything up to here runs on the workers of a service, everything after it in this process.
+
+            pipe = hr.files("photos/").shuffle().decode().random_resized_crop(224).distribute("gpu1:7070")
+            pipe = pipe.map(my_function).batch(256)
+
+        It changes no record, no state and no fingerprint. What is before it gives one record for each record of its
+        sources: there are no filters, expansions, batches and Python functions. Loaders (`loader(service=)` has
+        more) use it; everything else ignores it.
+
+        Args:
+            service: "host:port" of a dispatcher (`headrace dispatcher`).
+        """
+        if not isinstance(service, str) or not service:
+            raise ArgumentError(
+                f"distribute(): service is the 'host:port' of a dispatcher, not {service!r:.60}", param="service"
+            )
+        return Pipeline(distributed(self._node, service))
 
     @checked
     def pack(

@@ -62,6 +62,7 @@ def split(
         node = order_split(below, fractions, part, seed=seed, by=by, group=group)._node
         for one in reversed(chain):
             node = Node(one.op, one.params, (node,), one.name, one.code)
+            node.service = one.service
         made.append(Pipeline(node))
     return tuple(made)
 

@@ -62,10 +62,39 @@ def test_a_state_goes_from_one_to_the_other(service: str) -> None:
     assert got + values(other) == wanted
 
 
-def test_functions_do_not_travel(service: str) -> None:
-    pipe = hr.range(100).map(lambda value: {"value": value}).batch(8)
-    with pytest.raises(hr.HeadraceError, match="your code does not"):
-        values(pipe.loader(service=service))
+def test_what_only_this_process_has_runs_here(service: str) -> None:
+    seen = []
+
+    def note(value: int) -> dict[str, int]:
+        seen.append(value)
+        return {"value": 2 * value}
+
+    pipe = hr.range(100).shuffle().map(note).filter(lambda value: value % 3 != 0).batch(8)
+    assert values(pipe.loader(seed=3, service=service)) == values(pipe.loader(seed=3))
+    assert all(seen.count(value) >= 2 for value in range(100))  # in this process, by both loops
+
+
+def test_distribute_says_up_to_where(service: str) -> None:
+    plain = hr.range(100).shuffle().one_hot(100, field="value").map(lambda value: {"value": value.argmax()}).batch(8)
+    here = hr.range(100).shuffle().distribute(service).one_hot(100, field="value")
+    pipe = here.map(lambda value: {"value": value.argmax()}).batch(8)
+    assert pipe.fingerprint == plain.fingerprint
+    assert values(pipe.loader(seed=3)) == values(plain.loader(seed=3))
+    assert "distribute: true" in hr.range(3).distribute(service).batch(2).to_yaml()
+    with pytest.raises(hr.HeadraceError, match="its code is only in this process"):
+        values(hr.range(9).map(lambda value: {"value": value}).distribute(service).batch(2).loader())
+    with pytest.raises(hr.HeadraceError, match="a graph is cut once"):
+        values(hr.range(9).distribute(service).shuffle().distribute(service).batch(2).loader())
+    with pytest.raises(hr.ArgumentError, match="one service at a time"):
+        hr.range(9).distribute(service).shuffle().distribute("other:1").batch(2).loader()
+
+
+def test_a_file_keeps_its_draws_when_it_is_distributed(service: str) -> None:
+    pipe = hr.from_yaml(hr.range(100).shuffle().one_hot(100, field="value").to_yaml())
+    part = pipe.distribute(service)
+    pipe, part = (one.filter(lambda value: value.argmax() % 3 > 0).batch(8) for one in (pipe, part))
+    assert part.fingerprint == pipe.fingerprint
+    assert values(part.loader(seed=1)) == values(pipe.loader(seed=1))
 
 
 def test_wrong_arguments_are_refused() -> None:

@@ -154,7 +154,7 @@ static enum hr_err add_variant(struct proposing *p, const struct hr_iter_options
     struct hr_sizes sizes;
     enum hr_err code;
 
-    HR_TRY(hr__engine_plan(p->graph, run, &plan, &sizes, p->error));
+    HR_TRY(hr__engine_plan(p->graph, run, NULL, &plan, &sizes, p->error));
     code = add_points(p, &plan, run->variant);
     hr__plan_finish(&plan);
     return code;

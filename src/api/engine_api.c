@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/error.h"
+#include "fleet/cut.h"
 #include "op/ragged.h"
 
 void hr_iter_options_init(struct hr_iter_options *options)
@@ -21,12 +22,37 @@ void hr_iter_options_init(struct hr_iter_options *options)
     options->fuse = true;
 }
 
+#ifdef HR_SERVICE
+/* The first part of the graph runs on workers, the rest here. */
+static enum hr_err
+open_fed(struct hr_graph *graph, uint32_t after, const struct hr_iter_options *options,
+         struct hr_iter *iter, struct hr_error *reterr)
+{
+    struct hr_engine_place place = {0};
+
+    HR_TRY(hr__supply_open(graph, after, options, &iter->supply, reterr));
+    place.feed = hr__supply_feed(iter->supply);
+    return hr__engine_open_in(graph, hr__supply_options(iter->supply), &place,
+                              &iter->engine, reterr);
+}
+#endif
+
 static enum hr_err
 open_remote(struct hr_graph *graph, const struct hr_iter_options *options,
             struct hr_iter *iter, struct hr_error *reterr)
 {
 #ifdef HR_SERVICE
-    return hr__remote_open(graph, options, &iter->remote, reterr);
+    uint32_t after;
+
+    HR_TRY(hr_graph_freeze(graph, reterr));
+    HR_TRY(hr__cut_asked(graph, options->service_after, &after, reterr));
+    if (after == HR_CUT_FREE || after == graph->output) {
+        enum hr_err code = hr__remote_open(graph, options, &iter->remote, reterr);
+
+        if (code != HR_ERR_UNSUPPORTED || after != HR_CUT_FREE)
+            return code;
+    }
+    return open_fed(graph, after, options, iter, reterr);
 #else
     (void)graph;
     (void)options;
@@ -54,7 +80,7 @@ enum hr_err hr_iter_open(struct hr_graph *graph, const struct hr_iter_options *o
                ? open_remote(graph, options, iter, reterr)
                : hr__engine_open(graph, options, &iter->engine, reterr);
     if (code != HR_OK) {
-        hr__free(iter);
+        hr_iter_close(iter);
         return code;
     }
     *ret_iter = iter;
@@ -179,6 +205,9 @@ void hr_iter_close(struct hr_iter *iter)
 #endif
     if (iter->engine != NULL)
         close_engine(iter->engine);
+#ifdef HR_SERVICE
+    hr__supply_close(iter->supply);
+#endif
     hr__free(iter);
 }
 
@@ -257,6 +286,10 @@ void hr_iter_stats(const struct hr_iter *iter, struct hr_iter_stats *ret_stats)
 #endif
     if (iter->engine != NULL)
         hr__engine_stats(iter->engine, ret_stats);
+#ifdef HR_SERVICE
+    if (iter->supply != NULL)
+        hr__supply_waits(iter->supply, ret_stats);
+#endif
 }
 
 enum hr_err
@@ -278,8 +311,8 @@ static enum hr_err plan_of(struct hr_graph *graph, const struct hr_iter_options 
 
     hr_iter_options_init(&defaults);
     HR_TRY(hr_graph_freeze(graph, reterr));
-    return hr__engine_plan(graph, options != NULL ? options : &defaults, ret_plan, &sizes,
-                           reterr);
+    return hr__engine_plan(graph, options != NULL ? options : &defaults, NULL, ret_plan,
+                           &sizes, reterr);
 }
 
 enum hr_err

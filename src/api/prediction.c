@@ -30,7 +30,7 @@ enum hr_err hr__predict(struct hr_graph *graph, const struct hr_cost_fact *facts
     enum hr_err code;
 
     set_machine(asked, &machine);
-    HR_TRY(hr__engine_plan(graph, &asked->run, &plan, &sizes, reterr));
+    HR_TRY(hr__engine_plan(graph, &asked->run, NULL, &plan, &sizes, reterr));
     made->threads = plan.threads;
     code = hr__cost_plan(&plan, facts, &machine, &made->cost, reterr);
     hr__plan_finish(&plan);

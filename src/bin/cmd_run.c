@@ -73,6 +73,9 @@ static const struct cli_option run_table[] = {
      "marks in a field \"valid\""},
     {"service", 0, CLI_TEXT, AT(service), "HOST:PORT",
      "let the workers of this dispatcher (headrace dispatcher) make the batches"},
+    {"service-after", 0, CLI_TEXT, AT(after), "NODE",
+     "with --service: workers run the graph up to this node, this process the rest; "
+     "default: as far as workers can"},
     {"job", 0, CLI_TEXT, AT(job), "NAME",
      "with --service: name of the run; another one of this name is refused meanwhile"},
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
@@ -254,6 +257,8 @@ static int check_outputs(struct run *run)
         code = cli_usage("--even needs --rank and --world");
     if (code == CLI_OK && o->service == NULL && o->job != NULL)
         code = cli_usage("--job needs --service");
+    if (code == CLI_OK && o->service == NULL && o->after != NULL)
+        code = cli_usage("--service-after needs --service");
     if (code == CLI_OK && o->save_every > 0 && o->state == NULL)
         code = cli_usage("--save-every needs --state FILE");
     if (code == CLI_OK && o->output != NULL && o->state != NULL)
@@ -277,6 +282,7 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->demand = (double)o->demand;
     ret->service = o->service;
     ret->service_job = o->job;
+    ret->service_after = o->after;
     ret->service_token_file = o->token_file;
 }
 

@@ -15,7 +15,7 @@ struct run_options {
     struct cli_params params;
     struct plan_options plan;
     struct record_options records;
-    const char *state, *trace, *batch_digests, *profile, *output, *service, *job,
+    const char *state, *trace, *batch_digests, *profile, *output, *service, *after, *job,
         *token_file;
     int64_t save_every, rank, world, demand;
     int even; /* enum hr_even */

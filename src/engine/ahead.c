@@ -33,7 +33,7 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
     uint64_t from, to, next;
 
     assert(claim->count > 0); /* else the block is not the runner's to read */
-    if (claim->stage->number > 0 || p->path_count == 0 ||
+    if (claim->stage->number > 0 || p->path_count == 0 || engine->feed != NULL ||
         !hr__reader_is_cold(engine->reader))
         return;
     from = claim->block->first + claim->at + claim->count;

@@ -56,6 +56,8 @@ static void destroy(struct hr_engine *engine)
     hr__done_finish(&engine->done);
     hr__plan_finish(&engine->plan);
     hr__free(engine->detail);
+    if (engine->feed != NULL)
+        engine->feed->close(engine->feed->user);
     hr_graph_unref(engine->graph);
     pthread_cond_destroy(&engine->work);
     pthread_cond_destroy(&engine->ready);

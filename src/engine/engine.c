@@ -255,8 +255,9 @@ static enum hr_err start_threads(struct hr_engine *engine, struct hr_error *rete
 static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
 {
     HR_TRY(hr__engine_set_world(engine->graph, &engine->options, reterr));
-    HR_TRY(hr__engine_plan(engine->graph, &engine->options, &engine->plan, &engine->sizes,
-                           reterr));
+    HR_TRY(hr__engine_plan(engine->graph, &engine->options,
+                           engine->feed != NULL ? &engine->feed->node : NULL,
+                           &engine->plan, &engine->sizes, reterr));
     engine->stage_count = engine->plan.stage_count;
     engine->thread_count = engine->plan.threads;
     hr__contention_init(&engine->contention, engine->thread_count);
@@ -428,6 +429,7 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     hr__budget_init(engine);
     HR_TRY(init_reader(engine, reterr));
     HR_TRY(find_begin(engine, reterr));
+    HR_TRY(hr__feed_begin(engine, reterr));
     engine->errors_max = errors_allowed(engine);
     if (engine->options.ledger != NULL)
         HR_TRY(hr__ledger_open(&engine->ledger, engine->options.ledger, reterr));
@@ -438,23 +440,29 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
 enum hr_err hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
                             struct hr_engine **ret_engine, struct hr_error *reterr)
 {
-    return hr__engine_open_in(graph, options, NULL, ret_engine, reterr);
+    return hr__engine_open_in(graph, options, &(struct hr_engine_place){0}, ret_engine,
+                              reterr);
 }
 
 enum hr_err
 hr__engine_open_in(struct hr_graph *graph, const struct hr_iter_options *options,
-                   struct hr_pool *pool, struct hr_engine **ret_engine,
+                   const struct hr_engine_place *place, struct hr_engine **ret_engine,
                    struct hr_error *reterr)
 {
     struct hr_engine *engine = hr__calloc(1, sizeof *engine);
     enum hr_err code;
 
-    if (engine == NULL)
+    if (engine == NULL) {
+        if (place->feed != NULL)
+            place->feed->close(place->feed->user);
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
     engine->graph = hr_graph_ref(graph);
     engine->options = *options;
-    engine->pool = pool;
-    engine->pool_borrowed = pool != NULL;
+    engine->pool = place->pool;
+    engine->pool_borrowed = place->pool != NULL;
+    engine->feed = place->feed;
+    engine->bare = place->bare;
     code = init_engine(engine, reterr);
     if (code != HR_OK) {
         hr__engine_close(engine);

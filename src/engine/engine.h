@@ -21,6 +21,7 @@
 #include "engine/contention.h"
 #include "engine/demand.h"
 #include "engine/done.h"
+#include "engine/feed.h"
 #include "engine/ledger.h"
 #include "engine/positions.h"
 #include "engine/runner.h"
@@ -37,7 +38,9 @@ struct hr_engine {
     struct hr_iter_options options;
     size_t stage_count;
     struct hr_pool *pool;
-    bool pool_borrowed; /* of hr__engine_open_in() */
+    bool pool_borrowed;         /* of hr__engine_open_in() */
+    const struct hr_feed *feed; /* of hr__engine_open_in(), or NULL */
+    bool bare;                  /* likewise */
     struct hr_reader *reader;
     struct hr_runner *runners; /* threads, then the consumer's own */
     int thread_count;
@@ -132,19 +135,31 @@ hr__engine_map_plain(const struct hr_engine *engine, const struct hr_path *path,
 HR_CHECK enum hr_err
 hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
                 struct hr_engine **ret_engine, struct hr_error *reterr);
-/* The same with batches in a pool of the caller's, for runs that follow each other: fresh
- * memory costs more than many a batch. It must outlive the engine, not its batches; the
- * plan's limit of idle memory is not set in it. */
+/* What a run of the service has beside its options. Zeros: nothing. */
+struct hr_engine_place {
+    /* For batches, in runs that follow each other: fresh memory costs more than many a
+     * batch. It must outlive the engine, not its batches; the plan's limit of idle memory
+     * is not set in it. */
+    struct hr_pool *pool;
+    const struct hr_feed *feed; /* makes the first steps' records; lives until its close()
+                                   is called, also after failure */
+    /* A graph without a batch op delivers the values of each record as they are, not as a
+     * batch of one. */
+    bool bare;
+};
 HR_CHECK enum hr_err
 hr__engine_open_in(struct hr_graph *graph, const struct hr_iter_options *options,
-                   struct hr_pool *pool, struct hr_engine **ret_engine,
+                   const struct hr_engine_place *place, struct hr_engine **ret_engine,
                    struct hr_error *reterr);
+/* feed.c: says where the run begins, once that is known and before there are threads. */
+HR_CHECK enum hr_err hr__feed_begin(struct hr_engine *engine, struct hr_error *reterr);
 /* engine_plan.c: the plan that a run of this frozen graph with these options obeys;
- * hr__plan_finish() it. With a budget also the sizes of its records, from a survey. */
+ * hr__plan_finish() it. With a budget also the sizes of its records, from a survey.
+ * `remote`: as in hr_opt_settings. */
 HR_CHECK enum hr_err
 hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
-                struct hr_plan *ret_plan, struct hr_sizes *ret_sizes,
-                struct hr_error *reterr);
+                const uint32_t *remote, struct hr_plan *ret_plan,
+                struct hr_sizes *ret_sizes, struct hr_error *reterr);
 /* survey.c: raises `most`, one per node, to the sizes of records of the first epoch. */
 HR_CHECK enum hr_err
 hr__engine_survey(const struct hr_plan *plan, const struct hr_iter_options *options,

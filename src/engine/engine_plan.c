@@ -84,8 +84,8 @@ read_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
 
 enum hr_err
 hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
-                struct hr_plan *ret_plan, struct hr_sizes *ret_sizes,
-                struct hr_error *reterr)
+                const uint32_t *remote, struct hr_plan *ret_plan,
+                struct hr_sizes *ret_sizes, struct hr_error *reterr)
 {
     struct hr_opt_settings settings = {
         .cpus = hr__cpu_count(),
@@ -93,6 +93,7 @@ hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *opti
         .ordered = options->ordered,
         .fuse = options->fuse,
         .read_ahead_bytes = options->ahead_bytes,
+        .remote = remote,
     };
     struct hr_plan plan = {0};
     enum hr_err code;

@@ -209,6 +209,7 @@ static enum hr_err make_batch(struct hr_stage *stage, struct hr_sequence_record 
 {
     const struct hr_schema *schema = stage->program.leaving;
     bool pads = stage->engine->options.even == HR_EVEN_PAD;
+    bool single = schema->batch_rank == 0 && !stage->engine->bare;
     struct hr_batch *batch = hr__batch_create(schema, pads ? HR_PAD_FIELD : NULL);
     enum hr_err code = HR_OK;
 
@@ -217,11 +218,11 @@ static enum hr_err make_batch(struct hr_stage *stage, struct hr_sequence_record 
     batch->records = record->records;
     if (pads)
         code = mark_padding(stage, record, &batch->values[schema->count], error);
-    if (schema->batch_rank > 0) {
+    if (!single) {
         memcpy(batch->values, record->values, schema->count * sizeof *record->values);
         memset(record->values, 0, schema->count * sizeof *record->values);
     }
-    for (size_t f = 0; code == HR_OK && schema->batch_rank == 0 && f < schema->count; f++)
+    for (size_t f = 0; code == HR_OK && single && f < schema->count; f++)
         code = make_single(stage, schema->fields[f].name, &record->values[f],
                            &batch->values[f], error);
     if (code != HR_OK) {

@@ -246,6 +246,7 @@ enum hr_err hr__outputs_open(const struct hr_outputs *outputs, uint64_t from,
                              struct hr_engine **ret_engine, struct hr_error *reterr)
 {
     struct hr_iter_options options = outputs->options;
+    const struct hr_engine_place place = {.pool = pool, .bare = outputs->bare};
     struct hr_str state;
     enum hr_err code;
     uint64_t within;
@@ -258,7 +259,7 @@ enum hr_err hr__outputs_open(const struct hr_outputs *outputs, uint64_t from,
         options.records_max = (int64_t)hr__outputs_before(outputs, until);
         options.state = hr__str_text(&state);
         code = hr__engine_open_in((struct hr_graph *)(uintptr_t)outputs->graph, &options,
-                                  pool, ret_engine, reterr);
+                                  &place, ret_engine, reterr);
     }
     hr__str_finish(&state);
     return code;

@@ -5,6 +5,9 @@
  * begins at position k * step, so any batch can be made without those before it. That is
  * what a service needs, whose workers make batches here and there. All other graphs
  * (filters, expansions, packers, batches of batches) are refused.
+ *
+ * With `bare`, the graph makes records for steps that run elsewhere (feed.h): each is
+ * delivered as it is, in a batch of its own.
  */
 #ifndef HR_ENGINE_OUTPUTS_H
 #define HR_ENGINE_OUTPUTS_H
@@ -18,6 +21,7 @@
 struct hr_outputs {
     const struct hr_graph *graph; /* frozen; borrowed, as are pointers in the options */
     struct hr_iter_options options;
+    bool bare;        /* set by the caller after hr__outputs_init() */
     uint64_t step;    /* records of a batch; the last one of an epoch may have fewer */
     uint64_t records; /* of an epoch, in batches */
     uint64_t batches; /* of an epoch */
@@ -50,7 +54,7 @@ hr__outputs_resume(const struct hr_outputs *outputs, const char *state,
                    uint64_t *ret_number, struct hr_error *reterr);
 
 /* Opens an engine that delivers the batches [from, until), which are of one epoch, with
- * the options' threads and memory. `pool`: as of hr__engine_open_in(), or NULL. */
+ * the options' threads and memory. `pool`: as of struct hr_engine_place, or NULL. */
 struct hr_engine;
 HR_CHECK enum hr_err
 hr__outputs_open(const struct hr_outputs *outputs, uint64_t from, uint64_t until,

@@ -364,6 +364,23 @@ static bool make_inputs(struct compiler *c)
     return true;
 }
 
+/* Where the values that remote workers make go. */
+static bool make_remote(struct compiler *c)
+{
+    struct hr_program *p = c->program;
+    const struct hr_schema *schema;
+
+    if (c->stage > 0 || c->plan->remote == HR_NO_NODE)
+        return true;
+    schema = &c->graph->nodes[c->plan->remote].schema;
+    p->remote_slots = list(c, schema->count);
+    if (p->remote_slots == NULL)
+        return false;
+    for (size_t i = 0; i < schema->count; i++)
+        p->remote_slots[p->remote_count++] = slot(c, schema->fields[i].slot);
+    return true;
+}
+
 static bool make_end(struct compiler *c)
 {
     struct hr_program *p = c->program;
@@ -455,8 +472,9 @@ static enum hr_err compile(struct compiler *c, struct hr_error *reterr)
         c->path_of[s->expand] = 1;
     if (c->stage == 0 && !hr__program_stamps(p, c->graph, c->path_of))
         return HR_ERR_MEMORY;
-    return make_end(c) && list_nodes(c) && hr__program_caches(p, c->graph) &&
-                   hr__program_cut(p, c->graph) && hr__program_rows(p)
+    return make_remote(c) && make_end(c) && list_nodes(c) &&
+                   hr__program_caches(p, c->graph) && hr__program_cut(p, c->graph) &&
+                   hr__program_rows(p)
                ? HR_OK
                : HR_ERR_MEMORY;
 }

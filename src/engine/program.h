@@ -108,6 +108,7 @@ enum hr_segment_kind {
     HR_SEGMENT_LOCAL,   /* ops of the library, in this thread */
     HR_SEGMENT_CODE,    /* one step of user code in this thread */
     HR_SEGMENT_PROCESS, /* steps of any kind in a worker process */
+    HR_SEGMENT_REMOTE,  /* all steps up to a node, on remote workers (feed.h) */
 };
 
 struct hr_segment {
@@ -116,8 +117,9 @@ struct hr_segment {
     bool branches; /* its steps do */
     struct hr_proc_program *program;
     uint16_t *inputs,
-        *results;   /* PROCESS: slots of the row that are sent; that are received */
-    uint16_t *made; /* PROCESS: the inputs that may be deferred and must be made */
+        *results;        /* PROCESS: slots of the row that are sent; that are received */
+    size_t result_count; /* REMOTE: of `results` */
+    uint16_t *made;      /* PROCESS: the inputs that may be deferred and must be made */
     size_t made_count;
 };
 
@@ -161,9 +163,11 @@ struct hr_program {
     size_t segment_count;    /* 0: all steps run in this thread, record by record */
     bool expands_in_segment; /* the expansion is user code, or in a worker process */
     bool processes;          /* some of them go to a worker process */
-    bool one_at_a_time;      /* some user code is in one call at a time */
-    bool may_wait;           /* a call of some user code may */
-    struct hr_arena arena;   /* holds all of the above */
+    uint16_t *remote_slots;  /* of the fields that remote workers make; NULL: none do */
+    size_t remote_count;
+    bool one_at_a_time;    /* some user code is in one call at a time */
+    bool may_wait;         /* a call of some user code may */
+    struct hr_arena arena; /* holds all of the above */
 };
 
 static inline const struct hr_step *

@@ -9,7 +9,7 @@
  * entered, or a request sent, once for all of them. If the only step is a source that
  * can, many records are made in one call (rows.c). A record that fails leaves its pass.
  * Its substitute, if allowed, runs alone afterwards, since the memory of a request is
- * valid only until the next one.
+ * valid only until the next one; steps that run on remote workers run here for it.
  *
  * A pass pauses once its first request is sent, and resumes when the next pass has got as
  * far, so the worker process always has work.
@@ -683,10 +683,13 @@ static size_t run_segments(struct hr_pass *pass, size_t at, bool pause)
             narrow(pass, segment);
         if (pass->chunk->live_count == 0)
             ; /* no record is of this branch */
-        else if (segment->kind == HR_SEGMENT_LOCAL)
+        else if (segment->kind == HR_SEGMENT_LOCAL ||
+                 (segment->kind == HR_SEGMENT_REMOTE && pass->attempt > 0))
             run_local(pass, segment);
         else if (segment->kind == HR_SEGMENT_CODE)
             hr__code_segment(pass, segment);
+        else if (segment->kind == HR_SEGMENT_REMOTE)
+            hr__feed_segment(pass, segment);
         else if (hr__process_begin(pass, segment, proc)) {
             if (pause)
                 return at;

@@ -2,7 +2,8 @@
  * engine/run.h - shared by the files that run records: run.c (the loop), runner.c (its
  * rows and contexts), rows.c (records that a source makes at once), bad.c (records that
  * fail), ahead.c (read-ahead), store.c (results), span.c (traces), user_code.c (user code
- * in this thread), process.c (steps in a worker process).
+ * in this thread), process.c (steps in a worker process), feed.c (steps on remote
+ * workers).
  * Everything here belongs to one runner; nothing is called under the lock.
  */
 #ifndef HR_ENGINE_RUN_H
@@ -93,6 +94,9 @@ bool hr__cached_holds(const struct hr_program *program, uint32_t source,
                       const struct hr_record_id *ids);
 /* Lists in `live` the open rows that the segment is for; NULL: all open rows. */
 void hr__cached_gather(struct hr_pass *pass, const struct hr_segment *segment);
+
+/* feed.c: takes the open rows' values from where the segment's steps run. */
+void hr__feed_segment(struct hr_pass *pass, const struct hr_segment *segment);
 
 /* store.c */
 HR_CHECK enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value *value,

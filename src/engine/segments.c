@@ -67,9 +67,10 @@ static bool find_finals(struct hr_program *p, struct hr_step *step, size_t at)
 
 static enum hr_segment_kind kind_of(const struct hr_step *step)
 {
-    return step->variant == HR_PLAN_PROCESSES ? HR_SEGMENT_PROCESS
-           : step->code != NULL               ? HR_SEGMENT_CODE
-                                              : HR_SEGMENT_LOCAL;
+    return step->variant == HR_PLAN_REMOTE      ? HR_SEGMENT_REMOTE
+           : step->variant == HR_PLAN_PROCESSES ? HR_SEGMENT_PROCESS
+           : step->code != NULL                 ? HR_SEGMENT_CODE
+                                                : HR_SEGMENT_LOCAL;
 }
 
 /* A request has one identity per record, and user code in it gets no aliases. */
@@ -81,6 +82,8 @@ goes_on(const struct hr_program *p, const struct hr_segment *segment, size_t at)
 
     if (segment->kind != kind_of(step))
         return false;
+    if (segment->kind == HR_SEGMENT_REMOTE)
+        return true;
     if (segment->kind != HR_SEGMENT_LOCAL && step->cache_count > 0)
         return false; /* caches are asked before a segment, or within a local one */
     return segment->kind == HR_SEGMENT_LOCAL ||
@@ -119,9 +122,14 @@ bool hr__program_cut(struct hr_program *p, const struct hr_graph *graph)
         segment->kind = kind_of(hr__program_step(p, i));
         segment->from = (uint16_t)i;
         segment->to = (uint16_t)(i + 1);
-        segment->branches =
-            segment->kind != HR_SEGMENT_LOCAL && hr__program_step(p, i)->branches;
+        segment->branches = segment->kind != HR_SEGMENT_LOCAL &&
+                            segment->kind != HR_SEGMENT_REMOTE &&
+                            hr__program_step(p, i)->branches;
         p->segment_count++;
+        if (segment->kind == HR_SEGMENT_REMOTE) {
+            segment->results = p->remote_slots;
+            segment->result_count = p->remote_count;
+        }
         if (segment->kind == HR_SEGMENT_CODE) {
             const struct hr_step *step = hr__program_step(p, i);
 

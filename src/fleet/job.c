@@ -12,6 +12,7 @@
 #include "wire/frame.h"
 
 static const char *const evens[] = {"none", "drop", "repeat"};
+static const char *const units[] = {"batch", "record"};
 static const char *const on_errors[] = {"fail", "skip", "substitute"};
 #define COUNT(names) (sizeof(names) / sizeof((names)[0]))
 
@@ -36,8 +37,9 @@ static enum hr_err refuse_code(const struct hr_graph *graph, struct hr_error *re
 
 /* ---- writing ---- */
 
-static void print(const char *graph_text, const char *fingerprint,
-                  const struct hr_iter_options *o, const char *name, struct hr_str *out)
+static void
+print(const char *graph_text, const char *fingerprint, const struct hr_iter_options *o,
+      const char *name, bool records, struct hr_str *out)
 {
     hr__str_addf(out, "{\"headrace_job\":%d,\"name\":", HR_JOB_VERSION);
     hr__str_add_json(out, name, strlen(name));
@@ -45,18 +47,18 @@ static void print(const char *graph_text, const char *fingerprint,
                  ",\"fingerprint\":\"%s\",\"seed\":%llu,\"epochs\":%lld,"
                  "\"epoch_first\":%lld,\"records_max\":%lld,\"rank\":%lld,"
                  "\"world\":%lld,\"even\":\"%s\",\"errors\":\"%s\","
-                 "\"errors_max\":%lld,\"graph\":",
+                 "\"errors_max\":%lld,\"unit\":\"%s\",\"graph\":",
                  fingerprint, (unsigned long long)o->seed, (long long)o->epochs,
                  (long long)o->epoch_first, (long long)o->records_max, (long long)o->rank,
                  (long long)o->world, evens[o->even], on_errors[o->on_error],
-                 (long long)o->errors_max);
+                 (long long)o->errors_max, units[records]);
     hr__str_add_json(out, graph_text, strlen(graph_text));
     hr__str_add(out, "}");
 }
 
 enum hr_err
 hr__job_print(const struct hr_graph *graph, const struct hr_iter_options *options,
-              const char *name, struct hr_str *out, struct hr_error *reterr)
+              const char *name, bool records, struct hr_str *out, struct hr_error *reterr)
 {
     char fingerprint[HR_FINGERPRINT_BYTES];
     char *text;
@@ -67,7 +69,7 @@ hr__job_print(const struct hr_graph *graph, const struct hr_iter_options *option
     HR_TRY(refuse_code(graph, reterr));
     HR_TRY(hr_graph_fingerprint(graph, fingerprint));
     HR_TRY(hr__graph_print(graph, HR_GRAPH_YAML, &text, reterr));
-    print(text, fingerprint, options, name, out);
+    print(text, fingerprint, options, name, records, out);
     hr_free(text);
     if (!hr__str_ok(out))
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
@@ -141,8 +143,10 @@ get_graph(const struct hr_doc *doc, struct hr_job *ret_job, struct hr_error *ret
     const char *text = hr__doc_get_string(doc, "graph");
     const char *fingerprint = hr__doc_get_string(doc, "fingerprint");
     struct hr_graph *graph = NULL;
+    int unit = 0;
     enum hr_err code;
 
+    HR_TRY(get_word(doc, "unit", units, COUNT(units), &unit, reterr));
     if (text == NULL)
         return damaged(reterr, "graph");
     if (fingerprint == NULL || strlen(fingerprint) != HR_FINGERPRINT_BYTES - 1)
@@ -154,6 +158,7 @@ get_graph(const struct hr_doc *doc, struct hr_job *ret_job, struct hr_error *ret
         return code;
     }
     ret_job->graph = graph;
+    ret_job->records = unit == 1;
     memcpy(ret_job->fingerprint, fingerprint, HR_FINGERPRINT_BYTES);
     return HR_OK;
 }

@@ -11,16 +11,18 @@
 #include "graph/graph.h"
 #include "headrace/engine.h"
 
-#define HR_JOB_VERSION 1
+#define HR_JOB_VERSION 2
 #define HR_JOB_NAME_MAX 128u /* bytes */
 
 uint64_t hr__job_id(const void *text, size_t bytes);
 
 /* Appends the text of a run of this frozen graph. `name` tells apart jobs that are equal
- * otherwise. HR_ERR_UNSUPPORTED for user code, HR_ERR_LIMIT, HR_ERR_MEMORY. */
+ * otherwise. `records`: positions are records as they are, not batches.
+ * HR_ERR_UNSUPPORTED for user code, HR_ERR_LIMIT, HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
 hr__job_print(const struct hr_graph *graph, const struct hr_iter_options *options,
-              const char *name, struct hr_str *out, struct hr_error *reterr);
+              const char *name, bool records, struct hr_str *out,
+              struct hr_error *reterr);
 
 /* Reads the name only: at most HR_JOB_NAME_MAX bytes without NULs. HR_ERR_FORMAT,
  * HR_ERR_UNSUPPORTED, HR_ERR_MEMORY. */
@@ -34,6 +36,7 @@ hr__job_name(const char *text, size_t bytes, char ret_name[HR_JOB_NAME_MAX + 1],
 struct hr_job {
     struct hr_graph *graph;
     char fingerprint[HR_FINGERPRINT_BYTES]; /* that the client's graph has */
+    bool records;
 };
 HR_CHECK enum hr_err
 hr__job_parse(const char *text, size_t bytes, struct hr_job *ret_job,

@@ -37,9 +37,10 @@ TEST(a_job_comes_back_with_its_graph_and_options)
     options.errors_max = 6;
     CHECK_OK(hr_graph_freeze(graph, NULL));
     hr__str_init(&text);
-    CHECK_OK(hr__job_print(graph, &options, "my \"run\"", &text, NULL));
+    CHECK_OK(hr__job_print(graph, &options, "my \"run\"", true, &text, NULL));
     hr_iter_options_init(&read);
     CHECK_OK(hr__job_parse(hr__str_text(&text), text.length, &job, &read, NULL));
+    CHECK(job.records);
     CHECK_EQ_INT(memcmp(&options, &read, sizeof read), 0);
     CHECK_OK(hr_graph_freeze(job.graph, NULL));
     CHECK_OK(hr_graph_fingerprint(job.graph, own));
@@ -66,19 +67,20 @@ static void refused(const char *text, enum hr_err code, const char *part)
 #define OPTIONS                                                                          \
     "\"seed\":0,\"epochs\":1,\"epoch_first\":0,\"records_max\":0,\"rank\":0,"            \
     "\"world\":1,\"errors_max\":0,\"even\":\"none\",\"errors\":\"fail\","                \
+    "\"unit\":\"record\","                                                               \
     "\"fingerprint\":\"0123456789abcdef0123456789abcdef\","
 
 TEST(what_is_no_job_is_refused_with_the_reason)
 {
     refused("", HR_ERR_FORMAT, "");
     refused("{}", HR_ERR_FORMAT, "\"headrace_job\"");
-    refused("{\"headrace_job\":2}", HR_ERR_UNSUPPORTED, "version 2");
-    refused("{\"headrace_job\":1,\"seed\":-1}", HR_ERR_FORMAT, "\"seed\"");
-    refused("{\"headrace_job\":1," OPTIONS "\"x\":1}", HR_ERR_FORMAT, "\"graph\"");
-    refused("{\"headrace_job\":1," OPTIONS
+    refused("{\"headrace_job\":1}", HR_ERR_UNSUPPORTED, "version 1");
+    refused("{\"headrace_job\":2,\"seed\":-1}", HR_ERR_FORMAT, "\"seed\"");
+    refused("{\"headrace_job\":2," OPTIONS "\"x\":1}", HR_ERR_FORMAT, "\"graph\"");
+    refused("{\"headrace_job\":2," OPTIONS
             "\"graph\":\"headrace: 1\\npipeline:\\n  - source.rnge: {n: 1}\\n\"}",
             HR_ERR_NOT_FOUND, "source.range");
-    refused("{\"headrace_job\":1," OPTIONS
+    refused("{\"headrace_job\":2," OPTIONS
             "\"graph\":\"headrace: 1\\npipeline:\\n  - source.range: {n: 1}\\n"
             "  - code.map: {code: f, outputs: ['x: int64']}\\n\"}",
             HR_ERR_UNSUPPORTED, "your code does not");
@@ -94,7 +96,8 @@ TEST(a_graph_with_user_code_is_refused_before_it_travels)
 
     hr_iter_options_init(&options);
     hr__str_init(&text);
-    CHECK_ERR(HR_ERR_UNSUPPORTED, hr__job_print(graph, &options, "", &text, &error));
+    CHECK_ERR(HR_ERR_UNSUPPORTED,
+              hr__job_print(graph, &options, "", false, &text, &error));
     CHECK_HAS(error.message, "code.map");
     CHECK_HAS(error.message, "without the service");
     hr__str_finish(&text);

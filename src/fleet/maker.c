@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "core/alloc.h"
 #include "core/clock.h"
 #include "fleet/job.h"
 #include "fleet/parcel.h"
@@ -138,6 +139,7 @@ open_graph(const struct hr_worker_process *w, struct hr_worker_job *job, bool lo
         code = check_fingerprint(&read, reterr);
     if (code == HR_OK)
         code = hr__outputs_init(&job->outputs, read.graph, &options, reterr);
+    job->outputs.bare = read.records;
     if (code == HR_OK)
         job->graph = read.graph;
     else
@@ -210,33 +212,83 @@ static void open_ahead(struct hr_worker_process *w, struct hr_worker_job *job,
         (void)!open_range(w, job, next->at, next->until, &range, NULL);
 }
 
+/* A frame in the making. */
+struct making {
+    struct hr_batch *batches[FRAME_POSITIONS_MAX]; /* NULL: that one failed */
+    struct hr_error *errors[FRAME_POSITIONS_MAX];  /* NULL: the one before it has it */
+    struct hr_parcel_item items[FRAME_POSITIONS_MAX];
+    uint32_t count;
+    struct hr_error last; /* that no batch follows */
+};
+
+/* The error of the next item. Batches end with it; after a bad record others follow. */
+static void add_failure(struct making *m, bool bare, const struct hr_error *error)
+{
+    struct hr_error *own = NULL;
+
+    if (bare && error->record > 0)
+        own = m->errors[m->count] = hr__malloc(sizeof *own);
+    if (own != NULL)
+        *own = *error;
+    else
+        m->last = *error;
+    m->items[m->count].error = own != NULL ? own : &m->last;
+}
+
+static void add_item(struct hr_worker_process *w, struct making *m,
+                     struct hr_worker_job *job, const struct hr_serve_task *task)
+{
+    struct hr_batch **batch = &m->batches[m->count];
+    struct hr_error error = {0};
+
+    m->items[m->count] = (struct hr_parcel_item){NULL, &m->last};
+    if (m->last.code == HR_OK) {
+        if (make_batch(w, job, task->position + m->count, task->until, batch, &error) ==
+            HR_OK)
+            m->items[m->count].batch = *batch;
+        else
+            add_failure(m, job->outputs.bare, &error);
+    }
+    m->count++;
+}
+
+static void write_pieces(struct hr_worker_process *w, struct making *m,
+                         const struct hr_schema *records, struct hr_parcel_pieces *pieces,
+                         struct hr_error *reterr)
+{
+    if (hr__parcel_write(m->items, m->count, records, w->pool, pieces, reterr) == HR_OK)
+        return;
+    for (uint32_t i = 0; i < m->count; i++)
+        m->items[i] = (struct hr_parcel_item){NULL, reterr};
+    (void)!hr__parcel_write(m->items, m->count, records, w->pool, pieces, NULL);
+}
+
 /* No pieces if the worker stops, or without memory. */
 static void
 make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
             const struct hr_serve_task *task, const struct hr_serve_lease *next,
             struct hr_parcel_pieces *pieces, struct hr_error *reterr)
 {
-    struct hr_batch *batches[FRAME_POSITIONS_MAX] = {NULL};
-    struct hr_parcel_item items[FRAME_POSITIONS_MAX];
-    struct hr_error failed = {0};
+    const struct hr_schema *schema = &job->graph->nodes[job->graph->output].schema;
+    struct making *m = hr__calloc(1, sizeof *m);
 
+    if (m == NULL) {
+        hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+        return;
+    }
     if (find_range(w, job, task->position) != NULL)
         open_ahead(w, job, next);
-    for (uint32_t i = 0; i < task->count; i++) {
-        if (failed.code == HR_OK)
-            failed.code =
-                make_batch(w, job, task->position + i, task->until, &batches[i], &failed);
-        items[i] = (struct hr_parcel_item){batches[i], &failed};
+    while (m->count < task->count)
+        add_item(w, m, job, task);
+    if (m->last.code == HR_ERR_CANCELLED) /* stopping */
+        *reterr = m->last;
+    else
+        write_pieces(w, m, job->outputs.bare ? schema : NULL, pieces, reterr);
+    for (uint32_t i = 0; i < m->count; i++) {
+        hr_batch_unref(m->batches[i]);
+        hr__free(m->errors[i]);
     }
-    if (failed.code == HR_ERR_CANCELLED) /* stopping */
-        *reterr = failed;
-    else if (hr__parcel_write(items, task->count, w->pool, pieces, reterr) != HR_OK) {
-        for (uint32_t i = 0; i < task->count; i++)
-            items[i] = (struct hr_parcel_item){NULL, reterr};
-        (void)!hr__parcel_write(items, task->count, w->pool, pieces, NULL);
-    }
-    for (uint32_t i = 0; i < task->count; i++)
-        hr_batch_unref(batches[i]);
+    hr__free(m);
 }
 
 /* ---- sending ---- */

@@ -197,6 +197,7 @@ struct group {
 };
 
 struct writing {
+    const struct hr_schema *given; /* of records; NULL: batches have their own */
     size_t group_count;
     struct group groups[HR_PARCEL_ITEMS_MAX];
     struct hr_schema schema;
@@ -212,7 +213,10 @@ begin_group(struct writing *w, const struct group *group, struct hr_error *reter
 {
     const struct hr_batch *first = group->items[0].batch;
 
-    schema_of(first, &w->schema);
+    if (w->given != NULL)
+        w->schema = *w->given;
+    else
+        schema_of(first, &w->schema);
     for (size_t i = 0; i < group->count; i++)
         w->records[i] = (struct hr_wire_record){.values = group->items[i].batch->values};
     HR_TRY(hr__wire_writer_init(&w->writer, &w->schema, true, reterr));
@@ -263,8 +267,9 @@ group_items(struct writing *w, const struct hr_parcel_item *items, size_t count)
     for (size_t i = 0; i < count; i++) {
         bool joins =
             i > 0 && (items[i].batch == NULL) == (items[i - 1].batch == NULL) &&
-            (items[i].batch == NULL ? items[i].error == items[i - 1].error
-                                    : is_alike(items[i].batch, items[i - 1].batch));
+            (items[i].batch == NULL
+                 ? items[i].error == items[i - 1].error
+                 : w->given != NULL || is_alike(items[i].batch, items[i - 1].batch));
 
         if (joins)
             w->groups[w->group_count - 1].count++;
@@ -364,9 +369,9 @@ write_pieces(struct writing *w, size_t count, struct hr_pool *pool,
     return HR_OK;
 }
 
-enum hr_err
-hr__parcel_write(const struct hr_parcel_item *items, size_t count, struct hr_pool *pool,
-                 struct hr_parcel_pieces *ret_pieces, struct hr_error *reterr)
+enum hr_err hr__parcel_write(const struct hr_parcel_item *items, size_t count,
+                             const struct hr_schema *records, struct hr_pool *pool,
+                             struct hr_parcel_pieces *ret_pieces, struct hr_error *reterr)
 {
     struct writing *w = hr__malloc(sizeof *w);
     enum hr_err code;
@@ -374,6 +379,7 @@ hr__parcel_write(const struct hr_parcel_item *items, size_t count, struct hr_poo
     assert(count > 0 && count <= HR_PARCEL_ITEMS_MAX);
     if (w == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    w->given = records;
     w->far_count = 0;
     group_items(w, items, count);
     code = write_pieces(w, count, pool, ret_pieces, reterr);
@@ -406,6 +412,7 @@ struct hr_parcel {
     struct entry entry;
     struct hr_wire_block block; /* of batches, open if `is_open` */
     bool is_open;
+    bool fits; /* it is known to have the schema of the records that are wanted */
 };
 
 static struct entry entry_at(const struct hr_buffer *buffer, size_t at)
@@ -512,7 +519,7 @@ static void close_entry(struct hr_parcel *parcel)
 {
     if (parcel->is_open)
         hr__wire_block_close(&parcel->block);
-    parcel->is_open = false;
+    parcel->is_open = parcel->fits = false;
 }
 
 void hr__parcel_close(struct hr_parcel *parcel)
@@ -649,4 +656,64 @@ enum hr_err hr__parcel_get(struct hr_parcel *parcel, size_t at, int64_t records,
                             entry->bytes, reterr);
     HR_TRY(open_entry(parcel, reterr));
     return make_batch(&parcel->block, at - parcel->first, records, ret_batch, reterr);
+}
+
+/* ---- records ---- */
+
+static enum hr_err check_schema(struct hr_parcel *parcel, const struct hr_schema *schema,
+                                struct hr_error *reterr)
+{
+    struct hr_str wanted, got;
+    bool alike;
+
+    if (parcel->fits)
+        return HR_OK;
+    hr__str_init(&wanted);
+    hr__str_init(&got);
+    hr__wire_schema_write(schema, &wanted);
+    hr__wire_schema_write(parcel->block.schema, &got);
+    alike = hr__str_ok(&wanted) && hr__str_ok(&got) && wanted.length == got.length &&
+            memcmp(hr__str_text(&wanted), hr__str_text(&got), got.length) == 0;
+    hr__str_finish(&wanted);
+    hr__str_finish(&got);
+    parcel->fits = alike;
+    return alike ? HR_OK : malformed(reterr, "its records have another schema");
+}
+
+static bool is_made(const struct hr_value *values, size_t count)
+{
+    for (size_t f = 0; f < count; f++)
+        if (values[f].kind != HR_VALUE_NONE && !hr__value_is_made(&values[f]))
+            return false;
+    return true;
+}
+
+enum hr_err
+hr__parcel_get_record(struct hr_parcel *parcel, size_t at, const struct hr_schema *schema,
+                      struct hr_value *values, bool *ret_fatal, struct hr_error *reterr)
+{
+    const struct entry *entry = &parcel->entry;
+    struct hr_record_id id;
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    assert(at < parcel->count);
+    find_entry(parcel, at);
+    if (entry->kind == FAILURE) {
+        code = read_failure((const char *)hr_buffer_data(parcel->buffer) + entry->at,
+                            entry->bytes, &error);
+        *ret_fatal = error.record == 0;
+        if (reterr != NULL)
+            *reterr = error;
+        return code;
+    }
+    *ret_fatal = true;
+    HR_TRY(open_entry(parcel, reterr));
+    HR_TRY(check_schema(parcel, schema, reterr));
+    HR_TRY(hr__wire_block_get(&parcel->block, at - parcel->first, &id, values, reterr));
+    if (is_made(values, schema->count))
+        return HR_OK;
+    for (size_t f = 0; f < schema->count; f++)
+        hr__value_clear(&values[f]);
+    return malformed(reterr, "a value that is not made");
 }

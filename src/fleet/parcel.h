@@ -5,7 +5,8 @@
  * one form share a block. A record that
  * fails ends a run at its place in the order, so the failure travels at that place, as
  * the error that a run without a service would return. docs/formats/parcel.md has the
- * bytes. Batches are read in place: their values keep the payload alive.
+ * bytes. Batches are read in place: their values keep the payload alive. Where workers
+ * make records for steps that the client runs, each position has one record instead.
  */
 #ifndef HR_FLEET_PARCEL_H
 #define HR_FLEET_PARCEL_H
@@ -30,10 +31,12 @@ struct hr_parcel_pieces {
     struct hr_net_part parts[HR_SCHEMA_FIELDS_MAX + 1];
 };
 
-/* Writes 1 to HR_PARCEL_ITEMS_MAX items. HR_ERR_LIMIT if they are larger than a frame,
- * HR_ERR_MEMORY. */
+/* Writes 1 to HR_PARCEL_ITEMS_MAX items. `records`: the schema of records that were
+ * delivered as they are (hr_engine_place.bare); NULL: these are batches. HR_ERR_LIMIT if
+ * they are larger than a frame, HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
-hr__parcel_write(const struct hr_parcel_item *items, size_t count, struct hr_pool *pool,
+hr__parcel_write(const struct hr_parcel_item *items, size_t count,
+                 const struct hr_schema *records, struct hr_pool *pool,
                  struct hr_parcel_pieces *ret_pieces, struct hr_error *reterr);
 void hr__parcel_drop(struct hr_parcel_pieces *pieces);
 
@@ -52,5 +55,11 @@ void hr__parcel_close(struct hr_parcel *parcel);
  * Ascending items are the fastest. HR_ERR_FORMAT, HR_ERR_MEMORY. */
 HR_CHECK enum hr_err hr__parcel_get(struct hr_parcel *parcel, size_t at, int64_t records,
                                     struct hr_batch **ret_batch, struct hr_error *reterr);
+
+/* The values of record `at`, of this schema, which own what they need; or its error.
+ * *ret_fatal: the error is not that of a record. */
+HR_CHECK enum hr_err
+hr__parcel_get_record(struct hr_parcel *parcel, size_t at, const struct hr_schema *schema,
+                      struct hr_value *values, bool *ret_fatal, struct hr_error *reterr);
 
 #endif

@@ -51,7 +51,7 @@ static enum hr_err write_one(const struct hr_parcel_item *items, size_t count,
     struct hr_buffer *buffer;
     size_t at = 0;
 
-    HR_TRY(hr__parcel_write(items, count, pool, &pieces, reterr));
+    HR_TRY(hr__parcel_write(items, count, NULL, pool, &pieces, reterr));
     buffer = hr_buffer_create(pieces.bytes);
     for (size_t i = 0; buffer != NULL && i < pieces.count; i++) {
         memcpy((char *)hr_buffer_data(buffer) + at, pieces.parts[i].data,
@@ -100,6 +100,78 @@ static void check_equal(const struct hr_batch *a, const struct hr_batch *b)
             items = (int)x.splits[l][items];
         }
     }
+}
+
+/* Records of lines, the second of which failed. */
+static struct hr_buffer *write_records(struct hr_schema *schema)
+{
+    struct hr_error bad = {.code = HR_ERR_FORMAT, .record = 8, .message = "it is bad"};
+    struct hr_value values[2][2] = {0};
+    struct hr_batch *batches[2];
+    struct hr_parcel_item items[3];
+    struct hr_parcel_pieces pieces;
+    struct hr_buffer *buffer;
+    static char text[] = "a line", other[] = "";
+    static int64_t numbers[] = {5, 6};
+
+    hr__value_set_bytes(&values[0][0], text, 6, NULL);
+    hr__value_set_bytes(&values[1][0], other, 0, NULL);
+    for (size_t i = 0; i < 2; i++) {
+        batches[i] = hr__batch_create(schema, NULL);
+        hr__value_set_tensor(&values[i][1], HR_I64, 0, NULL, &numbers[i], NULL);
+        memcpy(batches[i]->values, values[i], sizeof values[i]);
+    }
+    items[0] = (struct hr_parcel_item){batches[0], NULL};
+    items[1] = (struct hr_parcel_item){NULL, &bad};
+    items[2] = (struct hr_parcel_item){batches[1], NULL};
+    CHECK_OK(hr__parcel_write(items, 3, schema, pool, &pieces, NULL));
+    CHECK_EQ_INT(pieces.count, 1);
+    buffer = hr_buffer_create(pieces.bytes);
+    memcpy(hr_buffer_data(buffer), pieces.parts[0].data, pieces.bytes);
+    hr__parcel_drop(&pieces);
+    for (size_t i = 0; i < 2; i++)
+        hr_batch_unref(batches[i]);
+    return buffer;
+}
+
+TEST(records_travel_as_they_are_and_a_bad_one_ends_nothing)
+{
+    struct hr_schema schema = {
+        .records = -1,
+        .count = 2,
+        .fields = {{.name = "text", .kind = HR_FIELD_BYTES, .meaning = HR_MEANING_TEXT},
+                   {.name = "number", .dtype = HR_I64}}
+    };
+    struct hr_value values[2] = {0};
+    struct hr_error error = {0};
+    struct hr_parcel *parcel;
+    struct hr_buffer *buffer;
+    bool fatal = true;
+
+    start();
+    buffer = write_records(&schema);
+    CHECK_OK(hr__parcel_open(buffer, 3, NULL, 0, &parcel, NULL));
+    hr_buffer_unref(buffer);
+    CHECK_ERR(HR_ERR_FORMAT,
+              hr__parcel_get_record(parcel, 1, &schema, values, &fatal, &error));
+    CHECK(!fatal && error.record == 8);
+    CHECK_EQ_STR(error.message, "it is bad");
+    CHECK_OK(hr__parcel_get_record(parcel, 2, &schema, values, &fatal, NULL));
+    CHECK_EQ_INT(values[0].bytes, 0);
+    CHECK_EQ_INT(*(int64_t *)values[1].data, 6);
+    hr__value_clear(&values[0]);
+    hr__value_clear(&values[1]);
+    CHECK_OK(hr__parcel_get_record(parcel, 0, &schema, values, &fatal, NULL));
+    schema.fields[1].dtype = HR_I32; /* from another worker, say */
+    CHECK_ERR(HR_ERR_FORMAT,
+              hr__parcel_get_record(parcel, 2, &schema, &(struct hr_value[2]){0}[0],
+                                    &fatal, &error));
+    CHECK_HAS(error.message, "another schema");
+    CHECK(fatal);
+    hr__parcel_close(parcel);
+    CHECK_EQ_INT(memcmp(values[0].data, "a line", 6), 0); /* outlives it */
+    hr__value_clear(&values[0]);
+    hr__value_clear(&values[1]);
 }
 
 TEST(batches_come_back_in_place_and_outlive_the_parcel)
@@ -279,7 +351,7 @@ TEST(large_tensors_are_sent_from_where_they_lie)
         const struct hr_parcel_item item = {batch, NULL};
         bool far = rows[i] * 2400 >= 65536 && rows[i] * 2400 % 64 == 0;
 
-        CHECK_OK(hr__parcel_write(&item, 1, pool, &pieces, NULL));
+        CHECK_OK(hr__parcel_write(&item, 1, NULL, pool, &pieces, NULL));
         CHECK_EQ_INT(pieces.count, far ? 2 : 1);
         hr__parcel_drop(&pieces);
         CHECK_OK(write_one(&item, 1, &buffer, NULL));

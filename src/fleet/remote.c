@@ -397,7 +397,7 @@ static enum hr_err describe(struct hr_remote *r, const struct hr_iter_options *o
     snprintf(name, sizeof name, "%016llx", (unsigned long long)nonce);
     return hr__job_print(r->graph, options,
                          options->service_job != NULL ? options->service_job : name,
-                         &r->job, reterr);
+                         r->outputs.bare, &r->job, reterr);
 }
 
 static enum hr_err open_cursor(struct hr_remote *r, const struct hr_iter_options *options,
@@ -411,7 +411,7 @@ static enum hr_err open_cursor(struct hr_remote *r, const struct hr_iter_options
         .pieces = PIECES_MAX,
         .ordered = true
     };
-    struct hr_cursor_saved saved = {0};
+    struct hr_cursor_saved saved = {.position = r->start_number};
 
     if (options->state != NULL) {
         HR_TRY(hr__outputs_resume(&r->outputs, options->state, &saved.position, reterr));
@@ -430,8 +430,8 @@ static void wake(void *user)
     hr__net_wake(user);
 }
 
-static enum hr_err
-init(struct hr_remote *r, const struct hr_iter_options *options, struct hr_error *reterr)
+static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *options,
+                        bool bare, struct hr_error *reterr)
 {
     struct hr_client_options client = {.workers_max = WORKERS_MAX,
                                        .beat_ns = HR_FLEET_BEAT_NS};
@@ -444,6 +444,7 @@ init(struct hr_remote *r, const struct hr_iter_options *options, struct hr_error
 
     HR_TRY(hr_graph_freeze(r->graph, reterr));
     HR_TRY(hr__outputs_init(&r->outputs, r->graph, options, reterr));
+    r->outputs.bare = bare;
     HR_TRY(describe(r, options, reterr));
     HR_TRY(open_cursor(r, options, reterr));
     HR_TRY(hr__fleet_nonce(&client.nonce, reterr));
@@ -490,8 +491,9 @@ static void finish(struct hr_remote *r)
     hr__free(r);
 }
 
-enum hr_err hr__remote_open(struct hr_graph *graph, const struct hr_iter_options *options,
-                            struct hr_remote **ret_remote, struct hr_error *reterr)
+static enum hr_err
+open_at(struct hr_graph *graph, const struct hr_iter_options *options, bool bare,
+        uint64_t number, struct hr_remote **ret_remote, struct hr_error *reterr)
 {
     struct hr_remote *r = hr__calloc(1, sizeof *r);
     pthread_condattr_t monotonic;
@@ -501,19 +503,35 @@ enum hr_err hr__remote_open(struct hr_graph *graph, const struct hr_iter_options
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     hr__graph_ref(graph);
     r->graph = graph;
+    r->start_number = number;
     r->open_ns = r->patient_ns = hr__now_ns();
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&r->ready, &monotonic);
     pthread_condattr_destroy(&monotonic);
     hr__str_init(&r->job);
-    code = init(r, options, reterr);
+    code = init(r, options, bare, reterr);
     if (code != HR_OK) {
         finish(r);
         return code;
     }
     *ret_remote = r;
     return HR_OK;
+}
+
+enum hr_err hr__remote_open(struct hr_graph *graph, const struct hr_iter_options *options,
+                            struct hr_remote **ret_remote, struct hr_error *reterr)
+{
+    return open_at(graph, options, false, 0, ret_remote, reterr);
+}
+
+enum hr_err
+hr__remote_open_records(struct hr_graph *graph, const struct hr_iter_options *options,
+                        uint64_t position, struct hr_remote **ret_remote,
+                        struct hr_error *reterr)
+{
+    assert(options->state == NULL);
+    return open_at(graph, options, true, position, ret_remote, reterr);
 }
 
 /* Says that nobody needs to wait for it. */
@@ -680,6 +698,30 @@ enum hr_err hr__remote_next(struct hr_remote *r, uint64_t until_ns,
     return code;
 }
 
+enum hr_err hr__remote_pull(struct hr_remote *r, uint64_t until_ns,
+                            struct hr_pulled *ret_pulled, struct hr_error *reterr)
+{
+    enum hr_err code;
+
+    *ret_pulled = (struct hr_pulled){0};
+    hr__net_lock(r->net);
+    code = take(r, until_ns, reterr);
+    if (code == HR_ERR_END || hr__cursor_is_at_end(&r->cursor))
+        acknowledge(r);
+    hr__net_unlock(r->net);
+    if (code == HR_OK && r->parcel != NULL) {
+        *ret_pulled = (struct hr_pulled){r->parcel, r->taken.position, r->taken.count,
+                                         r->taken.skip};
+        r->parcel = NULL;
+    }
+    return code;
+}
+
+const struct hr_outputs *hr__remote_outputs(const struct hr_remote *r)
+{
+    return &r->outputs;
+}
+
 void hr__remote_cancel(struct hr_remote *r)
 {
     atomic_store(&r->cancelled, true);
@@ -709,6 +751,14 @@ static void describe_wait(const struct hr_remote *r, char *to, size_t room)
              why);
 }
 
+void hr__remote_waits(struct hr_remote *r, struct hr_iter_stats *ret)
+{
+    hr__net_lock(r->net);
+    if (!r->ended && r->cursor.piece_count == 0)
+        describe_wait(r, ret->waits_for, sizeof ret->waits_for);
+    hr__net_unlock(r->net);
+}
+
 void hr__remote_stats(struct hr_remote *r, struct hr_iter_stats *ret)
 {
     const struct hr_outputs *o = &r->outputs;
@@ -732,7 +782,6 @@ void hr__remote_stats(struct hr_remote *r, struct hr_iter_stats *ret)
     hr__net_lock(r->net);
     ret->memory_bytes = r->cursor.bytes;
     ret->batches_ready = r->cursor.piece_count;
-    if (!r->ended && r->cursor.piece_count == 0)
-        describe_wait(r, ret->waits_for, sizeof ret->waits_for);
     hr__net_unlock(r->net);
+    hr__remote_waits(r, ret);
 }

@@ -10,9 +10,11 @@
 #define HR_FLEET_REMOTE_H
 
 #include "core/str.h"
+#include "engine/outputs.h"
 #include "headrace/engine.h"
 
 struct hr_remote;
+struct hr_parcel;
 
 /* Freezes the graph if necessary; holds a reference. Returns before anything is
  * connected. HR_ERR_ARGUMENT, HR_ERR_UNSUPPORTED (hr__outputs_init, user code, no
@@ -21,6 +23,30 @@ HR_CHECK enum hr_err
 hr__remote_open(struct hr_graph *graph, const struct hr_iter_options *options,
                 struct hr_remote **ret_remote, struct hr_error *reterr);
 void hr__remote_close(struct hr_remote *remote);
+
+/*
+ * The same for records as they are, from `position` of the run on: for steps that this
+ * process runs (feed.h). They are taken by hr__remote_pull() from any one thread at a
+ * time, and have no state of their own: options.state must be NULL.
+ */
+HR_CHECK enum hr_err
+hr__remote_open_records(struct hr_graph *graph, const struct hr_iter_options *options,
+                        uint64_t position, struct hr_remote **ret_remote,
+                        struct hr_error *reterr);
+/* Neighbouring records: those of a parcel, which the caller owns, from `skip` on. */
+struct hr_pulled {
+    struct hr_parcel *parcel;
+    uint64_t position;
+    uint32_t count, skip;
+};
+/* The next records. Waits until the clock shows `until_ns` at most; then there is no
+ * parcel. HR_ERR_END after the last ones. */
+HR_CHECK enum hr_err
+hr__remote_pull(struct hr_remote *remote, uint64_t until_ns, struct hr_pulled *ret_pulled,
+                struct hr_error *reterr);
+const struct hr_outputs *hr__remote_outputs(const struct hr_remote *remote);
+/* Sets ret_stats->waits_for. */
+void hr__remote_waits(struct hr_remote *remote, struct hr_iter_stats *ret_stats);
 
 /* As hr__engine_next(). */
 HR_CHECK enum hr_err

@@ -365,6 +365,15 @@ keep_pair(struct hr_doc *rest, const struct hr_doc_pair *pair, struct hr_error *
     return HR_OK;
 }
 
+static enum hr_err
+take_bool(const struct hr_doc_pair *pair, bool *ret_value, struct hr_error *reterr)
+{
+    if (pair->value->kind != HR_DOC_BOOL)
+        return wrong_hint(pair->value, pair->key, "a bool", reterr);
+    *ret_value = pair->value->as.boolean;
+    return HR_OK;
+}
+
 static enum hr_err take_or_keep(struct hr_graph_node *node, struct hr_doc *rest,
                                 const struct hr_doc_pair *pair, struct hr_error *reterr)
 {
@@ -372,12 +381,11 @@ static enum hr_err take_or_keep(struct hr_graph_node *node, struct hr_doc *rest,
         return take_depends(node, pair->value, reterr);
     if (strcmp(pair->key, "when") == 0)
         return hr__graph_read_when(node, pair->value, reterr);
-    if (strcmp(pair->key, "keep_position") != 0)
-        return keep_pair(rest, pair, reterr);
-    if (pair->value->kind != HR_DOC_BOOL)
-        return wrong_hint(pair->value, pair->key, "a bool", reterr);
-    node->keep_position = pair->value->as.boolean;
-    return HR_OK;
+    if (strcmp(pair->key, "keep_position") == 0)
+        return take_bool(pair, &node->keep_position, reterr);
+    if (strcmp(pair->key, "distribute") == 0)
+        return take_bool(pair, &node->distribute, reterr);
+    return keep_pair(rest, pair, reterr);
 }
 
 /* Moves `when` and the hints, which any node may have, out of the map; *ret_rest is a

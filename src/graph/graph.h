@@ -51,6 +51,8 @@ struct hr_graph_node {
         *given; /* parameters as given by the user, after substitution; or NULL */
     struct hr_doc *canonical; /* see hr__params_parse; owns the strings in params */
     bool keep_position;       /* hints that any node may have in its parameter map */
+    bool distribute;          /* a service's workers run the graph up to here; part of no
+                                 fingerprint */
     char **depends_on;
     size_t depends_count;
     struct hr_when when[HR_WHEN_MAX]; /* draws that decide whether it runs */
@@ -214,6 +216,16 @@ HR_CHECK enum hr_err
 hr__graph_insert(const struct hr_graph *graph, uint32_t after, const char *op,
                  struct hr_doc *given, struct hr_graph **ret_graph,
                  struct hr_error *reterr);
+
+/* Marks the node and all that it reads, directly or not; one entry per node. */
+void hr__graph_before(const struct hr_graph *graph, uint32_t node, bool *ret_before);
+
+/* A copy of the part of the graph that `node` reads, directly or not, which ends with it.
+ * ret_places (an entry per node): its number in the copy, or graph->count. Otherwise as
+ * hr__graph_permute(). */
+HR_CHECK enum hr_err
+hr__graph_prefix(const struct hr_graph *graph, uint32_t node, uint32_t *ret_places,
+                 struct hr_graph **ret_graph, struct hr_error *reterr);
 
 /* Sets code, place and message; returns `code`. */
 enum hr_err hr__fail_at(struct hr_error *error, enum hr_err code, const char *file,

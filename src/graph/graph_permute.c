@@ -1,6 +1,6 @@
 /*
- * graph/graph_permute.c - copies of a graph: its nodes in other places, and with a node
- * more.
+ * graph/graph_permute.c - copies of a graph: its nodes in other places, with a node more,
+ * and up to a node.
  *
  * A place is a position in the list of nodes with the inputs that are written there. The
  * nodes that stand in the places change; names go with the nodes, and with them their
@@ -95,20 +95,30 @@ enum hr_err hr__graph_permute(const struct hr_graph *graph, const uint32_t *node
 
 /* ---- a node more ---- */
 
+/* Node `node` of the graph with other inputs. */
+static enum hr_err
+append_with(const struct hr_graph *graph, struct hr_graph *copy, uint32_t node,
+            const uint32_t *inputs, struct hr_error *reterr)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+    struct hr_doc *given = n->given != NULL ? hr__doc_copy(n->given) : NULL;
+
+    if (n->given != NULL && given == NULL)
+        return no_memory(reterr);
+    return hr__graph_append(copy, n->op->name, n->name, inputs, n->input_count, given,
+                            n->line, n->column, reterr);
+}
+
 /* Node `node` of the graph, whose inputs from `after` on have moved one place. */
 static enum hr_err append_shifted(const struct hr_graph *graph, struct hr_graph *copy,
                                   uint32_t node, uint32_t after, struct hr_error *reterr)
 {
     const struct hr_graph_node *n = &graph->nodes[node];
-    struct hr_doc *given = n->given != NULL ? hr__doc_copy(n->given) : NULL;
     uint32_t inputs[HR_NODE_INPUTS_MAX];
 
-    if (n->given != NULL && given == NULL)
-        return no_memory(reterr);
     for (size_t i = 0; i < n->input_count; i++)
         inputs[i] = n->inputs[i] + (n->inputs[i] >= after);
-    return hr__graph_append(copy, n->op->name, n->name, inputs, n->input_count, given,
-                            n->line, n->column, reterr);
+    return append_with(graph, copy, node, inputs, reterr);
 }
 
 /* A name that no node of the graph has; takes over `given`. */
@@ -165,6 +175,74 @@ enum hr_err hr__graph_insert(const struct hr_graph *graph, uint32_t after, const
         return no_memory(reterr);
     }
     code = fill_inserted(graph, after, op, given, copy, reterr);
+    if (code != HR_OK) {
+        hr__graph_unref(copy);
+        return code;
+    }
+    *ret_graph = copy;
+    return HR_OK;
+}
+
+/* ---- up to a node ---- */
+
+void hr__graph_before(const struct hr_graph *graph, uint32_t node, bool *ret_before)
+{
+    bool changed = true;
+
+    for (uint32_t i = 0; i < graph->count; i++)
+        ret_before[i] = i == node;
+    while (changed) {
+        changed = false;
+        for (uint32_t i = 0; i < graph->count; i++)
+            for (size_t k = 0; ret_before[i] && k < graph->nodes[i].input_count; k++) {
+                bool *input = &ret_before[graph->nodes[i].inputs[k]];
+
+                changed = changed || !*input;
+                *input = true;
+            }
+    }
+}
+
+static enum hr_err
+fill_prefix(const struct hr_graph *graph, uint32_t node, struct hr_graph *copy,
+            uint32_t *places, struct hr_error *reterr)
+{
+    bool before[HR_GRAPH_NODES_MAX];
+    uint32_t count = 0;
+
+    HR_TRY(share(graph, copy, reterr));
+    hr__graph_before(graph, node, before);
+    for (uint32_t i = 0; i < graph->count; i++)
+        places[i] = before[i] ? count++ : (uint32_t)graph->count;
+    for (uint32_t i = 0; i < graph->count; i++) {
+        const struct hr_graph_node *n = &graph->nodes[i];
+        uint32_t inputs[HR_NODE_INPUTS_MAX];
+
+        for (size_t k = 0; k < n->input_count; k++)
+            inputs[k] = places[n->inputs[k]];
+        if (before[i])
+            HR_TRY(append_with(graph, copy, i, inputs, reterr));
+    }
+    for (size_t r = 0; r < graph->rewrite_count; r++) {
+        uint32_t at = graph->rewrites[r].node;
+
+        if (before[at] && hr__graph_make_after(copy, places[at]) != HR_OK)
+            return no_memory(reterr);
+    }
+    return HR_OK;
+}
+
+enum hr_err
+hr__graph_prefix(const struct hr_graph *graph, uint32_t node, uint32_t *ret_places,
+                 struct hr_graph **ret_graph, struct hr_error *reterr)
+{
+    struct hr_graph *copy = hr__graph_create();
+    enum hr_err code;
+
+    assert(node < graph->count && graph->count <= HR_GRAPH_NODES_MAX);
+    if (copy == NULL)
+        return no_memory(reterr);
+    code = fill_prefix(graph, node, copy, ret_places, reterr);
     if (code != HR_OK) {
         hr__graph_unref(copy);
         return code;

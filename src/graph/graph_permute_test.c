@@ -53,6 +53,23 @@ TEST(nodes_keep_their_names_and_draws_in_other_places)
     SAME(graph, again);
 }
 
+TEST(a_prefix_has_the_nodes_before_one_and_their_draws)
+{
+    struct hr_graph *graph = parse(CHAIN), *copy = NULL;
+    uint32_t places[5];
+
+    CHECK_OK(hr__graph_prefix(graph, 2, places, &copy, NULL));
+    CHECK_EQ_INT(copy->count, 3);
+    CHECK_EQ_INT(places[2], 2);
+    CHECK_EQ_INT(places[3], graph->count);
+    CHECK(copy->nodes[2].draw_id == graph->nodes[2].draw_id);
+    freeze(copy);
+    freeze(graph);
+    CHECK(hr__hash_equal(copy->nodes[1].fingerprint, graph->nodes[1].fingerprint));
+    hr_graph_unref(copy);
+    hr_graph_unref(graph);
+}
+
 TEST(a_node_where_it_does_not_fit_fails_the_freeze_with_its_line)
 {
     static const uint32_t other[] = {0, 2, 1, 3, 4};

@@ -119,7 +119,9 @@ struct hr_plan {
     struct hr_plan_stage stages[HR_PLAN_STAGES_MAX];
     size_t stage_count;
     uint32_t root; /* everything up to this node is one to one, and positions are known */
-    int threads;   /* 0: inline */
+    uint32_t remote; /* steps up to this node run on remote workers; HR_NO_NODE: none. Not
+                        part of the text: options say where the workers are */
+    int threads;     /* 0: inline */
     bool ordered;
     char threads_reason[HR_PLAN_REASON_MAX];
     uint64_t help_ns; /* the consumer's thread makes batches too if one takes less than

@@ -297,7 +297,7 @@ enum hr_err
 hr__plan_parse(const struct hr_graph *graph, const char *text, size_t bytes,
                const char *name, struct hr_plan *ret_plan, struct hr_error *reterr)
 {
-    struct hr_plan plan = {.graph = graph, .root = HR_NO_NODE};
+    struct hr_plan plan = {.graph = graph, .root = HR_NO_NODE, .remote = HR_NO_NODE};
     struct parse parse = {
         {name, reterr},
         graph, &plan

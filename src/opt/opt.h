@@ -18,6 +18,9 @@ struct hr_opt_settings {
     /* Per node: its step runs in a worker process if it can. NULL: none but the user code
      * whose node says so. */
     const bool *processes;
+    /* The node up to which steps run on remote workers; NULL: none. It is one to one, all
+     * sources are before it, and no group goes on after it. */
+    const uint32_t *remote;
 };
 
 /* Make a plan without a budget (opt/memory.h divides one); hr__plan_finish() it. Fails

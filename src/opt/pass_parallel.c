@@ -25,12 +25,14 @@
 
 static enum hr_plan_variant
 variant_of(const struct hr_plan *plan, const struct hr_opt_settings *settings,
-           uint32_t node)
+           const bool *remote, uint32_t node)
 {
     const struct hr_graph_node *n = &plan->graph->nodes[node];
     const struct hr_code_use *use = n->op->code != NULL ? n->op->code(n->state) : NULL;
     bool wanted = settings->processes != NULL && settings->processes[node];
 
+    if (remote[node])
+        return HR_PLAN_REMOTE;
     if (use == NULL && wanted && hr__op_is_portable(n->op))
         return HR_PLAN_PROCESSES;
     if (use != NULL && use->variant != HR_CODE_INLINE &&
@@ -42,19 +44,21 @@ variant_of(const struct hr_plan *plan, const struct hr_opt_settings *settings,
 }
 
 static void divide_work(struct hr_plan *plan, struct hr_plan_stage *stage,
-                        const struct hr_opt_settings *settings)
+                        const struct hr_opt_settings *settings, const bool *remote)
 {
     bool code = false, requests = false;
 
     for (size_t i = 0; i < stage->step_count; i++) {
         struct hr_plan_step *step = &stage->steps[i];
 
-        step->variant = variant_of(plan, settings, step->node);
-        code = code || plan->graph->nodes[step->node].op->code != NULL;
+        step->variant = variant_of(plan, settings, remote, step->node);
+        /* Many records at a time are taken from a worker's, as for an interpreter. */
+        code = code || plan->graph->nodes[step->node].op->code != NULL ||
+               step->variant == HR_PLAN_REMOTE;
         requests = requests || step->variant == HR_PLAN_PROCESSES;
     }
     if (stage->expand != HR_NO_NODE) {
-        stage->expand_variant = variant_of(plan, settings, stage->expand);
+        stage->expand_variant = variant_of(plan, settings, remote, stage->expand);
         code = code || plan->graph->nodes[stage->expand].op->code != NULL;
         requests = requests || stage->expand_variant == HR_PLAN_PROCESSES;
     }
@@ -64,13 +68,18 @@ static void divide_work(struct hr_plan *plan, struct hr_plan_stage *stage,
     stage->chunk_bytes = requests ? REQUEST_BYTES : code ? CODE_CHUNK_BYTES : 0;
     stage->request_ns = requests ? REQUEST_NS : 0;
     stage->overlap_ns = requests ? OVERLAP_NS : 0;
-    if (requests)
-        plan->help_ns = 0; /* the consumer's thread would need a process of its own */
+    if (requests || plan->remote != HR_NO_NODE)
+        plan->help_ns = 0; /* the consumer's thread would need a process of its own, or
+                              wait for a worker */
 }
 
 void hr__pass_parallel(struct hr_plan *plan, const struct hr_opt_settings *settings)
 {
+    bool remote[HR_GRAPH_NODES_MAX] = {false};
+
     plan->ordered = settings->ordered;
+    if (plan->remote != HR_NO_NODE)
+        hr__graph_before(plan->graph, plan->remote, remote);
     if (settings->threads < 0) {
         plan->threads = 0;
         snprintf(plan->threads_reason, sizeof plan->threads_reason,
@@ -85,5 +94,5 @@ void hr__pass_parallel(struct hr_plan *plan, const struct hr_opt_settings *setti
     }
     plan->help_ns = plan->threads > 0 ? HELP_NS : 0;
     for (size_t i = 0; i < plan->stage_count; i++)
-        divide_work(plan, &plan->stages[i], settings);
+        divide_work(plan, &plan->stages[i], settings, remote);
 }

@@ -25,7 +25,9 @@ enum hr_err
 hr__plan_make(const struct hr_graph *graph, const struct hr_opt_settings *settings,
               struct hr_plan *ret_plan, struct hr_error *reterr)
 {
-    struct hr_plan plan = {.graph = graph};
+    struct hr_plan plan = {.graph = graph,
+                           .remote =
+                               settings->remote != NULL ? *settings->remote : HR_NO_NODE};
     enum hr_err code = run_passes(&plan, settings, reterr);
 
     if (code != HR_OK) {

@@ -1,4 +1,5 @@
 """A dispatcher and workers as processes, for the tests of the service."""
+import json
 import socket
 import time
 
@@ -73,3 +74,50 @@ def token_file(name, text):
     path = temp / name
     path.write_text(text + "\n")
     return path
+
+
+def killed_run(rng, service, text, epochs, actions):
+    """Runs with a saved state; kills what `actions` name at random moments. Returns the lines of batch digests."""
+    trial = rng.randrange(10**9)
+    state, got = temp / f"killed{trial}.state", temp / f"killed{trial}.txt"
+    words = ["run", text, "--epochs", epochs, "-q", "--state", state, "--save-every", 1, "--batch-digests", got,
+             "--service", service.address]
+    process = start(*words)
+    kills = 0
+    until = time.monotonic() + LONG
+    while process.poll() is None:
+        assert time.monotonic() < until, f"the run hangs; {kills} kills; {got.read_text().count(chr(10))} batches"
+        time.sleep(rng.random() * 0.4)
+        what = rng.choice(actions)
+        if kills >= 12:
+            continue
+        kills += 1
+        if what == "worker":
+            service.kill_worker(rng.randrange(len(service.workers)))
+        elif what == "dispatcher":
+            service.kill_dispatcher()
+        elif what == "all":
+            service.dispatcher.kill()
+            for at in range(len(service.workers)):
+                service.kill_worker(at)
+            service.kill_dispatcher()
+        elif what == "client" and process.poll() is None:
+            process.kill()
+            process.communicate()
+            keep(state, got)
+            process = start(*words)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return got.read_text(), kills
+
+
+def keep(state, got):
+    """What the killed client wrote after its last state is outside the surviving history."""
+    text = json.loads(state.read_text()) if state.exists() else {"epoch": 0, "records": 0}
+    records, lines = text["records"], []
+    for line in got.read_text().splitlines() if got.exists() else []:
+        if records <= 0 or len(line.split()) != 3:
+            break
+        records -= int(line.split()[1])
+        lines.append(line + "\n")
+    got.write_text("".join(lines))

@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from service_support import LONG, Service, begin, digest, free_port, token_file, wait_until
+from service_support import LONG, Service, begin, digest, free_port, killed_run, token_file, wait_until
 from support import at_place, example, graph, main, one_line, photos, run, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
@@ -64,9 +64,6 @@ def several_runs_share_the_workers():
 
 @test
 def what_a_service_cannot_do_is_refused_at_once():
-    filtered = graph("filtered.yaml", numbers.replace("  - batch", "  - record.filter: {expr: \"value % 3 != 1\"}\n  - batch"))
-    at_place(run("run", filtered, "--service", "127.0.0.1:1", code=None), "  - record.filter: {expr: \"value % 3 != 1\"}",
-             "record.filter", "record.filter", "without the service")
     one_line(run("run", graph("numbers.yaml", numbers), "--service", "somewhere", code=None), "HOST:PORT")
     one_line(run("run", graph("numbers.yaml", numbers), "--job", "a", code=2), "--service")
     one_line(run("worker", "--dispatcher", "127.0.0.1:1", "--listen", "0.0.0.0:0", "--insecure", code=None), "which address clients reach it")
@@ -304,53 +301,6 @@ slow = """pipeline:
   - image.gaussian_blur: {size: 9, sigma: [1.0, 2.0]}
   - batch.stack: {size: 4}
 """
-
-
-def killed_run(rng, service, text, epochs, actions):
-    """Runs with a saved state; kills what `actions` name at random moments. Returns the lines of batch digests."""
-    trial = rng.randrange(10**9)
-    state, got = temp / f"killed{trial}.state", temp / f"killed{trial}.txt"
-    words = ["run", text, "--epochs", epochs, "-q", "--state", state, "--save-every", 1, "--batch-digests", got,
-             "--service", service.address]
-    process = start(*words)
-    kills = 0
-    until = time.monotonic() + LONG
-    while process.poll() is None:
-        assert time.monotonic() < until, f"the run hangs; {kills} kills; {got.read_text().count(chr(10))} batches"
-        time.sleep(rng.random() * 0.4)
-        what = rng.choice(actions)
-        if kills >= 12:
-            continue
-        kills += 1
-        if what == "worker":
-            service.kill_worker(rng.randrange(len(service.workers)))
-        elif what == "dispatcher":
-            service.kill_dispatcher()
-        elif what == "all":
-            service.dispatcher.kill()
-            for at in range(len(service.workers)):
-                service.kill_worker(at)
-            service.kill_dispatcher()
-        elif what == "client" and process.poll() is None:
-            process.kill()
-            process.communicate()
-            keep(state, got)
-            process = start(*words)
-    out, err = process.communicate()
-    assert process.returncode == 0, err
-    return got.read_text(), kills
-
-
-def keep(state, got):
-    """What the killed client wrote after its last state is outside the surviving history."""
-    text = json.loads(state.read_text()) if state.exists() else {"epoch": 0, "records": 0}
-    records, lines = text["records"], []
-    for line in got.read_text().splitlines() if got.exists() else []:
-        if records <= 0 or len(line.split()) != 3:
-            break
-        records -= int(line.split()[1])
-        lines.append(line + "\n")
-    got.write_text("".join(lines))
 
 
 def check_kills(actions, rounds=2):

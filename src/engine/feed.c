@@ -1,0 +1,139 @@
+/*
+ * engine/feed.c - the segment of steps that run on remote workers: takes the values that
+ * they make.
+ */
+#include "engine/feed.h"
+
+#include "engine/run.h"
+
+/* Positions count from where the share begins in the epoch. */
+static uint64_t begin_of(const struct hr_engine *engine, uint64_t epoch)
+{
+    uint64_t rank, world;
+
+    if (epoch != engine->base_epoch)
+        return 0;
+    hr__state_share(engine->graph, &engine->options, &rank, &world);
+    return world > 0 ? engine->base / world : 0;
+}
+
+enum hr_err hr__feed_begin(struct hr_engine *engine, struct hr_error *reterr)
+{
+    const struct hr_stage *first = &engine->stages[0];
+    uint64_t rank, world;
+    struct hr_feed_place place = {first->epoch,
+                                  begin_of(engine, first->epoch) + first->position};
+
+    if (engine->feed == NULL)
+        return HR_OK;
+    hr__state_share(engine->graph, &engine->options, &rank, &world);
+    if (engine->base_epoch == first->epoch && world > 0 && engine->base % world != 0)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "a service cannot resume from this iterator state: it was saved "
+                        "by another rank or world; resume without the service until the "
+                        "epoch ends");
+    return engine->feed->begin(engine->feed->user, &place, reterr);
+}
+
+/* The first record that is still in stage 0. */
+static struct hr_feed_place floor_of(struct hr_engine *engine)
+{
+    const struct hr_stage *stage = &engine->stages[0];
+    const struct hr_block *oldest = NULL;
+    struct hr_feed_place place = {0};
+
+    pthread_mutex_lock(&engine->lock);
+    for (size_t i = 0; i < stage->block_count; i++) {
+        const struct hr_block *block = &stage->blocks[i];
+
+        if (block->state != HR_BLOCK_EMPTY &&
+            (oldest == NULL || block->number < oldest->number))
+            oldest = block;
+    }
+    if (oldest != NULL)
+        place = (struct hr_feed_place){oldest->epoch,
+                                       begin_of(engine, oldest->epoch) + oldest->first};
+    pthread_mutex_unlock(&engine->lock);
+    return place;
+}
+
+static struct hr_feed_place place_of(const struct hr_pass *pass, uint32_t row)
+{
+    const struct hr_block *block = pass->block;
+
+    return (struct hr_feed_place){block->epoch,
+                                  begin_of(pass->runner->engine, block->epoch) +
+                                      block->first + pass->at + row};
+}
+
+/* Nothing comes: no record is at fault. */
+static void give_up(struct hr_pass *pass, uint32_t node, enum hr_err code)
+{
+    struct hr_runner *runner = pass->runner;
+
+    if (code == HR_ERR_CANCELLED && hr__pass_stopped(pass)) {
+        memset(&runner->error, 0, sizeof runner->error);
+    } else {
+        runner->error.code = code;
+        hr__pass_fail(pass, pass->chunk->live[0], node, NULL, true);
+    }
+    hr__pass_give_up(pass, node);
+}
+
+static void take_row(struct hr_pass *pass, const struct hr_segment *segment,
+                     struct hr_value *values, uint32_t row)
+{
+    struct hr_runner *runner = pass->runner;
+    const struct hr_feed *feed = runner->engine->feed;
+    struct hr_feed_place place = place_of(pass, row);
+    struct hr_value *slots = hr__pass_slots(pass, row);
+    bool fatal = false;
+    enum hr_err code = feed->get(feed->user, &place, values, &fatal, &runner->error);
+
+    if (code != HR_OK) {
+        runner->error.code = code;
+        hr__pass_fail(pass, row, feed->node, NULL, fatal);
+        return;
+    }
+    for (size_t f = 0; f < segment->result_count; f++) {
+        slots[segment->results[f]] = values[f];
+        pass->bytes += values[f].bytes;
+    }
+}
+
+static enum hr_err wait_for(struct hr_pass *pass)
+{
+    const struct hr_chunk *chunk = pass->chunk;
+    struct hr_engine *engine = pass->runner->engine;
+    struct hr_feed_place from = place_of(pass, chunk->live[0]);
+    struct hr_feed_place to = place_of(pass, chunk->live[chunk->live_count - 1]);
+    struct hr_feed_place floor = floor_of(engine);
+    uint64_t begin = hr__ticks();
+    enum hr_err code = engine->feed->wait(engine->feed->user, &from, &to, &floor,
+                                          &engine->stop, &pass->runner->error);
+
+    pass->lost_ticks += hr__ticks() - begin;
+    return code;
+}
+
+void hr__feed_segment(struct hr_pass *pass, const struct hr_segment *segment)
+{
+    struct hr_runner *runner = pass->runner;
+    uint32_t node = runner->engine->feed->node;
+    unsigned was = hr__meter_begin(runner, node);
+    struct hr_value *values = hr__arena_alloc(
+        &runner->thread.arena, (segment->result_count + 1) * sizeof *values);
+    enum hr_err code;
+
+    if (hr__pass_stopped(pass))
+        code = HR_ERR_CANCELLED;
+    else if (values == NULL)
+        code = hr__fail(&runner->error, HR_ERR_MEMORY, "out of memory");
+    else
+        code = wait_for(pass);
+    if (code != HR_OK)
+        give_up(pass, node, code);
+    for (uint32_t i = 0; code == HR_OK && i < pass->chunk->live_count; i++)
+        take_row(pass, segment, values, pass->chunk->live[i]);
+    hr__meter_end(runner, was);
+}
