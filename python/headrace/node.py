@@ -70,7 +70,7 @@ class Node:
         self.service: str | None = None  # whose workers run the pipeline up to here
 
 
-def distributed(node: Node, service: str) -> Node:
+def distributed(node: Node, service: str | None) -> Node:
     """A copy up to which a service's workers run. The nodes of its file are copied with it, since they are
     numbered together."""
     nodes = [node] if node.origin is None else node.origin.nodes

@@ -633,7 +633,7 @@ class Pipeline(Methods):
         return Loader(self, **changed(given))
 
     @checked
-    def distribute(self, service: str) -> Pipeline:
+    def distribute(self, service: str | None = None) -> Pipeline:
         """Everything up to here runs on the workers of a service, everything after it in this process.
 
             pipe = hr.files("photos/").shuffle().decode().random_resized_crop(224).distribute("gpu1:7070")
@@ -644,9 +644,10 @@ class Pipeline(Methods):
         more) use it; everything else ignores it.
 
         Args:
-            service: "host:port" of a dispatcher (`headrace dispatcher`).
+            service: "host:port" of a dispatcher (`headrace dispatcher`). None: that of the loader, which may start
+                workers itself.
         """
-        if not isinstance(service, str) or not service:
+        if service is not None and (not isinstance(service, str) or not service):
             raise ArgumentError(
                 f"distribute(): service is the 'host:port' of a dispatcher, not {service!r:.60}", param="service"
             )

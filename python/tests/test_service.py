@@ -81,6 +81,7 @@ def test_distribute_says_up_to_where(service: str) -> None:
     assert pipe.fingerprint == plain.fingerprint
     assert values(pipe.loader(seed=3)) == values(plain.loader(seed=3))
     assert "distribute: true" in hr.range(3).distribute(service).batch(2).to_yaml()
+    assert values(hr.range(9).distribute().batch(2).loader()) == values(hr.range(9).batch(2).loader())
     with pytest.raises(hr.HeadraceError, match="its code is only in this process"):
         values(hr.range(9).map(lambda value: {"value": value}).distribute(service).batch(2).loader())
     with pytest.raises(hr.HeadraceError, match="a graph is cut once"):
