@@ -9,6 +9,8 @@
  */
 #include "engine/run.h"
 
+#include <assert.h>
+
 #include "core/alloc.h"
 #include "op/thread.h"
 #include "store/store.h"
@@ -30,6 +32,7 @@ first_for(const struct hr_program *p, const struct hr_graph *graph, size_t at)
 
 bool hr__program_caches(struct hr_program *p, const struct hr_graph *graph)
 {
+    assert(p->cache_count == 0);
     for (size_t i = 0; i < p->step_count; i++) {
         struct hr_step *first;
         uint16_t *grown;
@@ -142,6 +145,7 @@ void hr__views_set(const struct hr_program *p, struct hr_record_id *ids)
 {
     size_t paths = p->id_count - p->view_count;
 
+    assert(p->view_count < p->id_count);
     for (size_t i = 0; i < p->view_count; i++) {
         const struct hr_view *view = &p->views[i];
         struct hr_record_id *id = &ids[paths + i];
@@ -192,6 +196,7 @@ size_t hr__cached_next(struct hr_pass *pass, uint32_t row, size_t at)
         if (found == HR_CACHED_NO)
             continue;
         (void)hr__run_charge(runner, step->node);
+        assert(first->caches[i] > at);
         count_skipped(pass, at, first->caches[i]);
         if (found == HR_CACHED_DROPPED)
             hr__pass_ended(pass, row, step->node, HR_RECORD_DROPPED);

@@ -3,6 +3,7 @@
  */
 #include "engine/outputs.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/doc.h"
@@ -114,6 +115,7 @@ hr__outputs_init(struct hr_outputs *outputs, const struct hr_graph *graph,
 uint64_t
 hr__outputs_epoch(const struct hr_outputs *outputs, uint64_t number, uint64_t *ret_within)
 {
+    assert(outputs->batches > 0);
     *ret_within = number % outputs->batches;
     return (uint64_t)outputs->options.epoch_first + number / outputs->batches;
 }

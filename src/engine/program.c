@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "opt/shape.h"
 
 struct compiler {
     struct hr_program *program;
@@ -357,9 +358,11 @@ static bool make_inputs(struct compiler *c)
     p->in_count = schema->count;
     for (size_t i = 0; i < schema->count; i++) {
         p->in_slots[i] = slot(c, schema->fields[i].slot);
-        if (c->plan->stages[c->stage - 1].describes &&
-            schema->fields[i].kind == HR_FIELD_TENSOR)
-            p->in_kept[i] = (uint16_t)++p->slot_count;
+        if (!hr__stage_is_cut(c->plan, c->stage - 1) ||
+            !hr__field_may_defer(&schema->fields[i]))
+            continue;
+        p->in_kept[i] = (uint16_t)++p->slot_count;
+        p->in_described = true;
     }
     return true;
 }
@@ -387,6 +390,7 @@ static bool make_end(struct compiler *c)
     const struct hr_plan_stage *s = p->plan;
     uint32_t batch = hr__plan_stage_batch(c->plan, s);
 
+    p->cut = hr__stage_is_cut(c->plan, c->stage);
     p->out = make_out(c, &c->graph->nodes[s->last].schema, &p->out_count);
     if (p->out == NULL)
         return false;

@@ -125,6 +125,7 @@ struct hr_segment {
 
 struct hr_program {
     const struct hr_plan_stage *plan;
+    bool cut; /* its records go to the next stage as the steps leave them */
     struct hr_step *steps;
     size_t step_count;
     struct hr_path *paths; /* stage 0 only */
@@ -143,6 +144,7 @@ struct hr_program {
     uint16_t *in_slots; /* later stages: slot of each field of the records that come in */
     uint16_t *in_kept;  /* of each that may arrive as a description: 1 + the slot that
                            holds what it refers to; else 0 */
+    bool in_described;  /* there are such fields */
     size_t in_count;
     struct hr_out_field *out; /* fields after the steps */
     size_t out_count;

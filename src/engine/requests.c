@@ -269,22 +269,30 @@ static void pack_step(struct packer *k, struct hr_proc_step *packed, size_t at)
 struct results {
     uint16_t *slots;
     const struct hr_field **fields;
-    bool *described;
+    uint8_t *forms;
 };
 
-/* Whether the first later step that uses the slot edits its description, or the slot
- * crosses the cut at the end of the stage as one. */
-static bool is_edited(const struct packer *k, uint16_t slot)
+/* How the slot comes back: by the first later step that uses it, or the end of the stage.
+ * Only where the graph has a deferred value may the worker process send one. */
+static enum hr_proc_form
+form_of(const struct packer *k, uint16_t slot, const struct hr_field *field)
 {
+    if (!hr__field_may_defer(field))
+        return HR_PROC_MADE;
     for (size_t i = k->segment->to; i < k->p->step_count; i++) {
         const struct hr_step *step = hr__program_step(k->p, i);
 
         if (lists(step->alias, 2 * (size_t)step->alias_count, slot))
-            return true;
-        if (lists(step->fields, step->field_count, slot))
-            return !lists(step->before, step->before_count, slot);
+            return HR_PROC_DESCRIBED;
+        if (!lists(step->fields, step->field_count, slot))
+            continue;
+        if (lists(step->before, step->before_count, slot))
+            return HR_PROC_MADE_EARLY;
+        return step->op->traits & HR_TRAIT_DEFERS ? HR_PROC_DESCRIBED : HR_PROC_MADE;
     }
-    return k->p->plan->describes && hr__program_result(k->p, slot) != 0;
+    return k->p->plan->describes && hr__program_result(k->p, slot) != 0
+               ? HR_PROC_DESCRIBED
+               : HR_PROC_MADE_EARLY;
 }
 
 static void add_result(struct packer *k, struct results *r, uint16_t slot,
@@ -303,7 +311,7 @@ static void add_result(struct packer *k, struct results *r, uint16_t slot,
     k->segment->results[at] = slot;
     r->slots[at] = number(k, slot);
     r->fields[at] = field; /* of the last step that writes it */
-    r->described[at] = is_edited(k, slot);
+    r->forms[at] = (uint8_t)form_of(k, slot, field);
 }
 
 static void step_results(struct packer *k, struct results *r, size_t at)
@@ -344,7 +352,7 @@ static void pack_results(struct packer *k)
     size_t most = k->p->slot_count + k->p->child_count;
     struct results r = {zalloc(k, most, sizeof *r.slots),
                         zalloc(k, most, sizeof *r.fields),
-                        zalloc(k, most, sizeof *r.described)};
+                        zalloc(k, most, sizeof *r.forms)};
 
     k->segment->results = zalloc(k, most, sizeof(uint16_t));
     if (k->failed)
@@ -356,7 +364,7 @@ static void pack_results(struct packer *k)
         step_results(k, &r, i);
     k->program->results = r.slots;
     k->program->result_fields = r.fields;
-    k->program->described = r.described;
+    k->program->forms = r.forms;
 }
 
 bool hr__segment_pack(struct hr_program *p, struct hr_segment *segment,

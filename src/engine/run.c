@@ -281,7 +281,7 @@ ROW_INLINE bool begin_row(struct hr_pass *pass, uint32_t row, bool timed)
     for (size_t f = 0; f < p->in_count; f++)
         slots[p->in_slots[f]] = in[f];
     memset(in, 0, p->in_count * sizeof *in);
-    return !pass->stage[-1].program.plan->describes || take_descriptions(pass, row);
+    return !p->in_described || take_descriptions(pass, row);
 }
 
 /* Counts the bytes that are stored in the batch or the block. */
@@ -494,6 +494,15 @@ static void run_straight(struct hr_pass *pass)
 
 /* ---- segment by segment ---- */
 
+static bool needs(const struct hr_step *step, uint16_t slot)
+{
+    for (size_t i = 0; i < step->before_count; i++)
+        if (step->before[i] == slot)
+            return true;
+    return false;
+}
+
+/* What the first step needs made must be; what only later ones need may fail there. */
 static enum hr_err prepare_row(struct hr_pass *pass, const struct hr_step *step,
                                const uint16_t *made, size_t count, uint32_t row)
 {
@@ -502,8 +511,14 @@ static enum hr_err prepare_row(struct hr_pass *pass, const struct hr_step *step,
 
     for (size_t i = 0; i < step->alias_count; i++)
         hr__value_alias(&slots[step->alias[2 * i + 1]], &slots[step->alias[2 * i]]);
-    for (size_t i = 0; i < count; i++)
-        HR_TRY(hr__value_force(&runner->thread, &slots[made[i]], NULL, &runner->error));
+    for (size_t i = 0; i < count; i++) {
+        struct hr_value *value = &slots[made[i]];
+        enum hr_err code = hr__value_force(&runner->thread, value, NULL, &runner->error);
+
+        if (code != HR_OK &&
+            (needs(step, made[i]) || !hr__value_may_wait(&runner->thread, value, code)))
+            return code;
+    }
     return HR_OK;
 }
 

@@ -108,11 +108,12 @@ hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
  * valid; its owner may move to the result. */
 HR_CHECK enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
                                     struct hr_value *ret_value);
-/* Stores a deferred value for the next stage: as BYTES that hold its description and what
- * that refers to. A made value is kept as it is. */
+/* Stores a value for the next stage. A deferred one is made if the plan ends its group
+ * there; else, or if it cannot be made, it is stored as BYTES that hold its description
+ * and what that refers to, so a node that needs it reports the error. */
 HR_CHECK enum hr_err
-hr__store_description(struct hr_runner *runner, struct hr_value *value,
-                      struct hr_value *ret_value);
+hr__store_at_cut(struct hr_runner *runner, const struct hr_program *p,
+                 struct hr_value *value, struct hr_value *ret_value);
 /* The reverse: the deferred value that such bytes describe, in this record's arena. It
  * refers to the bytes, so `kept` must live until the record ends. */
 HR_CHECK enum hr_err
@@ -139,11 +140,11 @@ hr__store_results(struct hr_runner *runner, struct hr_stage *stage,
         if (block->columns[f] == NULL) {
             struct hr_value *row = &block->rows[at * p->out_count + f];
 
-            HR_TRY(p->plan->describes ? hr__store_description(runner, value, row)
-                                      : hr__store_keep(runner, value, row));
+            HR_TRY(p->cut ? hr__store_at_cut(runner, p, value, row)
+                          : hr__store_keep(runner, value, row));
             continue;
         }
-        assert(!p->plan->describes || out->field->ndim == 0);
+        assert(!p->cut || !hr__field_may_defer(out->field));
         to = (char *)hr_buffer_data(block->columns[f]) + (size_t)at * (size_t)out->bytes;
         if (value->kind == HR_VALUE_TENSOR && value->bytes == 8 && out->bytes == 8 &&
             value->ndim == 0)

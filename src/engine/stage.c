@@ -197,7 +197,7 @@ static bool has_column(const struct hr_stage *stage, const struct hr_out_field *
 {
     if (out->bytes < 0 || (!stage->direct && out->bytes > COLUMN_ROW_MAX))
         return false;
-    return !stage->program.plan->describes || out->field->ndim == 0;
+    return !stage->program.cut || !hr__field_may_defer(out->field);
 }
 
 enum hr_err

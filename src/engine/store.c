@@ -130,15 +130,14 @@ count_children(struct hr_runner *runner, const struct hr_program *p,
 /* The header precedes the payload in one pooled buffer; payloads are aligned. */
 #define PAYLOAD_AT (hr__wire_align(sizeof(struct hr_wire_value)))
 
-enum hr_err hr__store_description(struct hr_runner *runner, struct hr_value *value,
-                                  struct hr_value *ret_value)
+static enum hr_err store_description(struct hr_runner *runner, struct hr_value *value,
+                                     struct hr_value *ret_value)
 {
     struct hr_wire_value head;
     struct hr_buffer *owner;
     size_t bytes;
 
-    if (value->kind != HR_VALUE_DEFERRED)
-        return hr__store_keep(runner, value, ret_value);
+    assert(value->kind == HR_VALUE_DEFERRED);
     if (!hr__wire_describes(value))
         return hr__fail(&runner->error, HR_ERR_INTERNAL,
                         "a value of class %s cannot cross a cut as a description",
@@ -150,6 +149,23 @@ enum hr_err hr__store_description(struct hr_runner *runner, struct hr_value *val
     memcpy(hr_buffer_data(owner), &head, sizeof head);
     hr__value_set_bytes(ret_value, hr_buffer_data(owner), bytes, owner);
     return HR_OK;
+}
+
+enum hr_err hr__store_at_cut(struct hr_runner *runner, const struct hr_program *p,
+                             struct hr_value *value, struct hr_value *ret_value)
+{
+    enum hr_err code = HR_OK;
+
+    assert(p->cut);
+    if (value->kind != HR_VALUE_DEFERRED)
+        return hr__store_keep(runner, value, ret_value);
+    if (!p->plan->describes) {
+        code = hr__store_keep(runner, value, ret_value);
+        if (code == HR_OK || !hr__value_may_wait(&runner->thread, value, code))
+            return code;
+        memset(&runner->error, 0, sizeof runner->error);
+    }
+    return store_description(runner, value, ret_value);
 }
 
 enum hr_err hr__store_described(struct hr_runner *runner, const struct hr_value *kept,

@@ -6,6 +6,8 @@
  */
 #include "engine/engine.h"
 
+#include <assert.h>
+
 #include "core/alloc.h"
 #include "core/buffer.h"
 #include "core/error.h"
@@ -153,6 +155,7 @@ static void look_at(struct survey *s, struct hr_extent *most)
 
     for (uint32_t i = 0; i < graph->count; i++)
         s->one[i].known = false;
+    assert(s->step_count <= s->program.step_count);
     s->drawn = false;
     s->thread.describes = true;
     for (size_t i = 0; code == HR_OK && !drop && i < s->step_count; i++) {
@@ -190,6 +193,7 @@ set_ids(struct survey *s, const struct hr_iter_options *options, uint64_t positi
 /* Position `i` of `count` evenly spread ones in an epoch of n. */
 static uint64_t spread(uint64_t n, uint64_t i, uint64_t count)
 {
+    assert(i < count && count <= n);
     return n / count * i + n % count * i / count;
 }
 

@@ -12,6 +12,7 @@
  */
 #include "graph/graph_private.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,6 +78,7 @@ bool hr__graph_feeds_only(const struct hr_graph *graph, uint32_t node, uint32_t 
 {
     uint8_t known[HR_GRAPH_NODES_MAX] = {0};
 
+    assert(node < graph->count && reader < graph->count);
     return feeds_only(graph, node, reader, known);
 }
 
@@ -105,6 +107,7 @@ size_t hr__graph_stamped(const struct hr_graph *graph, uint32_t node, bool *ret_
     const struct hr_graph_node *n = &graph->nodes[node];
     bool seen[HR_GRAPH_NODES_MAX] = {false};
 
+    assert(node < graph->count);
     memset(ret_sources, 0, graph->count * sizeof *ret_sources);
     if (n->op->cache.stamps == NULL || !n->op->cache.stamps(n->params))
         return 0;
@@ -230,6 +233,7 @@ static enum hr_err check_cache(struct caches *c, uint32_t node)
     struct hr_graph_node *n = &c->graph->nodes[node];
     struct hr_cache_of of = {0};
 
+    assert(n->input_count == 1 && n->state != NULL);
     memset(c->seen, 0, sizeof c->seen);
     c->cache = node;
     c->drawn = false;

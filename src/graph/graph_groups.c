@@ -14,6 +14,7 @@
  */
 #include "graph/graph_private.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -110,6 +111,7 @@ add_draws(struct groups *g, struct hr_doc_pair *op, const struct hr_doc *when)
 {
     struct hr_doc *own, *params = op->value;
 
+    assert(when->kind == HR_DOC_MAP && when->as.map.count > 0);
     if (params->kind == HR_DOC_NULL) {
         params = hr__doc_new(HR_DOC_MAP);
         if (params == NULL)
@@ -321,6 +323,7 @@ open_group(struct groups *g, struct hr_doc *item, const struct hr_doc *when)
     char name[HR_NODE_NAME_MAX + 1];
     size_t before = g->flat->as.list.count;
 
+    assert(pair != NULL && g->inputs == NULL);
     HR_TRY(check_keys(g, item, pair->key));
     HR_TRY(name_group(g, item, pair->key, name));
     if (inputs != NULL && when != NULL)
@@ -366,6 +369,7 @@ static enum hr_err open_all(struct groups *g, struct hr_doc *pipeline)
     HR_TRY(take_written(g, pipeline));
     for (size_t i = 0; i < pipeline->as.list.count; i++)
         HR_TRY(open_item(g, &pipeline->as.list.items[i], NULL));
+    assert(g->inputs == NULL); /* a group's first step takes them */
     old = *pipeline;
     pipeline->as.list = g->flat->as.list;
     g->flat->as.list = old.as.list;

@@ -8,6 +8,7 @@
  */
 #include "graph/graph_private.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,6 +79,7 @@ read_choice(const struct hr_doc *doc, struct hr_when *when, struct hr_error *ret
                      reterr);
     when->from = weights_sum(of, (size_t)at) / weights_sum(of, count);
     when->below = weights_sum(of, (size_t)at + 1) / weights_sum(of, count);
+    assert(0 <= when->from && when->from <= when->below && when->below <= 1);
     return HR_OK;
 }
 
@@ -103,6 +105,7 @@ read_draw(const struct hr_doc_pair *pair, struct hr_when *when, struct hr_error 
 enum hr_err hr__graph_read_when(struct hr_graph_node *node, const struct hr_doc *value,
                                 struct hr_error *reterr)
 {
+    assert(node->when_count == 0);
     if (value->kind == HR_DOC_NULL)
         return HR_OK;
     if (value->kind != HR_DOC_MAP)
@@ -174,6 +177,7 @@ hr__graph_join_when(const struct hr_graph_node *n, const struct hr_schema *befor
 {
     char was[128], is[128];
 
+    assert(n->when_count <= HR_WHEN_MAX);
     if (n->when_count == 0)
         return HR_OK;
     for (size_t i = 0; i < after->count; i++) {

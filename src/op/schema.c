@@ -67,6 +67,11 @@ bool hr__field_is_image(const struct hr_field *field)
             field->meaning == HR_MEANING_IMAGE_NORMAL);
 }
 
+bool hr__field_may_defer(const struct hr_field *field)
+{
+    return field->kind == HR_FIELD_TENSOR && field->layout != HR_LAYOUT_NONE;
+}
+
 bool hr__field_has_pixels(const struct hr_field *field)
 {
     return hr__field_is_image(field) ||

@@ -91,8 +91,10 @@ struct hr_field *hr__schema_put(struct hr_schema *schema, const char *name);
 void hr__schema_remove(struct hr_schema *schema, size_t at);
 
 bool hr__field_is_image(const struct hr_field *field);
-/* An image or a mask: pixels in rows and columns, whose values may be deferred. */
+/* An image or a mask: pixels in rows and columns. */
 bool hr__field_has_pixels(const struct hr_field *field);
+/* Whether its values may be deferred. True of all fields with pixels. */
+bool hr__field_may_defer(const struct hr_field *field);
 /* Sizes of a field with pixels by meaning, whatever its layout; HR_DIM_UNKNOWN when
  * unknown.
  */

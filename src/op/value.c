@@ -184,3 +184,13 @@ void hr__value_force_early(struct hr_thread *thread, struct hr_value *value)
         thread->failed_node = 0;
     assert(value->kind == HR_VALUE_DEFERRED || hr__value_is_made(value));
 }
+
+bool hr__value_may_wait(struct hr_thread *thread, const struct hr_value *value,
+                        enum hr_err code)
+{
+    assert(code != HR_OK && value->kind == HR_VALUE_DEFERRED);
+    if (code == HR_ERR_MEMORY || value->u.lazy->class->encode == NULL)
+        return false;
+    thread->failed_node = 0;
+    return true;
+}

@@ -137,6 +137,11 @@ HR_CHECK enum hr_err hr__value_force(struct hr_thread *thread, struct hr_value *
 /* Makes a deferred value before a node needs it, as a plan may ask. If that fails, the
  * value stays deferred: the node that needs it reports the error, under every plan. */
 void hr__value_force_early(struct hr_thread *thread, struct hr_value *value);
+/* Whether a deferred value that could not be made, with the error `code`, before a node
+ * needs it may cross a cut as its description, for the same reason. Then the failure is
+ * not charged to a node. Lack of memory is an error at once. */
+bool hr__value_may_wait(struct hr_thread *thread, const struct hr_value *value,
+                        enum hr_err code);
 
 /* The number at `data`, which need not be aligned: of an integer dtype or bool. */
 static inline int64_t hr__integer_at(enum hr_dtype dtype, const void *data)

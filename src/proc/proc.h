@@ -61,6 +61,14 @@ struct hr_proc_step {
     struct hr_proc_slots clear;  /* what the step takes out of the record */
 };
 
+/* How a result comes back. */
+enum hr_proc_form {
+    HR_PROC_MADE,
+    HR_PROC_MADE_EARLY, /* made, or as its description if that fails: a later step needs
+                           it, which may not run for the record */
+    HR_PROC_DESCRIBED,  /* as it is: deferred values are described */
+};
+
 struct hr_proc_program {
     size_t slot_count;
     size_t input_count; /* slots [0, input_count) are sent */
@@ -70,9 +78,16 @@ struct hr_proc_program {
     size_t result_count; /* slots that come back, in this order; of each child */
     const uint16_t *results;
     const struct hr_field *const *result_fields;
-    const bool *described; /* per result: it may come back deferred; NULL: none may */
-    uint32_t nodes;        /* of the graph */
+    const uint8_t *forms; /* per result: enum hr_proc_form; NULL: all are made */
+    uint32_t nodes;       /* of the graph */
 };
+
+static inline enum hr_proc_form
+hr__proc_form(const struct hr_proc_program *program, size_t result)
+{
+    return program->forms != NULL ? (enum hr_proc_form)program->forms[result]
+                                  : HR_PROC_MADE;
+}
 
 /* A record of a chunk. Inputs are of any kind; deferred ones are described. */
 struct hr_proc_record {

@@ -118,8 +118,7 @@ void hr__proc_program_write(const struct hr_proc_program *program, struct hr_str
     write_slots(out, program->results, program->result_count);
     write_fields(out, program->result_fields, program->result_count);
     for (size_t i = 0; i < program->result_count; i++)
-        hr__str_add_bytes(
-            out, &(uint8_t){program->described != NULL && program->described[i]}, 1);
+        hr__str_add_bytes(out, &(uint8_t){hr__proc_form(program, i)}, 1);
 }
 
 /* ---- reading ---- */
@@ -323,16 +322,14 @@ static enum hr_err check_head(const struct program_head *head, struct hr_error *
     return HR_OK;
 }
 
-static void read_described(struct program_reader *reader, struct hr_proc_program *program)
+static void read_forms(struct program_reader *reader, struct hr_proc_program *program)
 {
-    bool *described = room(reader, program->result_count, sizeof *described, 1);
-    uint8_t byte;
+    uint8_t *forms = room(reader, program->result_count, sizeof *forms, 1);
 
-    for (size_t i = 0; !reader->in.failed && i < program->result_count; i++) {
-        if (hr__wire_take(&reader->in, &byte, 1))
-            described[i] = byte != 0;
-    }
-    program->described = described;
+    for (size_t i = 0; !reader->in.failed && i < program->result_count; i++)
+        if (hr__wire_take(&reader->in, &forms[i], 1) && forms[i] > HR_PROC_DESCRIBED)
+            fail(reader);
+    program->forms = forms;
 }
 
 enum hr_err
@@ -361,7 +358,7 @@ hr__proc_program_read(const void *bytes, size_t count, struct hr_arena *arena,
         read_step(&reader, head.nodes, s + 1 == head.step_count, &steps[s]);
     program.results = read_list(&reader, head.result_count);
     program.result_fields = read_fields(&reader, head.result_count);
-    read_described(&reader, &program);
+    read_forms(&reader, &program);
     if (reader.no_memory)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a worker process");
     if (reader.in.failed || reader.in.left != 0 || !flows(&program, arena))

@@ -3,7 +3,8 @@
  *
  * A result lies in its column, or is described and lies at the next free place of `out`.
  * An input that comes back unchanged is named, not copied. A deferred value is made
- * straight in `out`, or described if the parent edits it further.
+ * straight in `out`, or described if the parent edits it further, or if it cannot be made
+ * and the parent may not need it.
  */
 #include <assert.h>
 #include <string.h>
@@ -53,9 +54,14 @@ static enum hr_err make(struct hr_server *server, struct hr_value *value,
     size_t bytes =
         (size_t)hr__value_count(value) * hr_dtype_size((enum hr_dtype)value->dtype);
     size_t at = 0;
+    enum hr_err code;
 
     HR_TRY(hr__serve_room(server, bytes, &at, reterr));
-    HR_TRY(hr__value_force(&server->thread, value, server->out->base + at, reterr));
+    code = hr__value_force(&server->thread, value, server->out->base + at, reterr);
+    if (code != HR_OK) {
+        server->out_at = at;
+        return code;
+    }
     assert(value->kind == HR_VALUE_TENSOR);
     hr__wire_value_head(value, ret_wire);
     ret_wire->place = at;
@@ -78,6 +84,7 @@ enum hr_err hr__serve_describe(struct hr_server *server, size_t result,
                                struct hr_value *value, struct hr_serve_place *place,
                                struct hr_wire_value *ret_wire, struct hr_error *reterr)
 {
+    enum hr_proc_form form = hr__proc_form(&server->program, result);
     int input;
 
     assert(result < server->map.results.count);
@@ -85,8 +92,13 @@ enum hr_err hr__serve_describe(struct hr_server *server, size_t result,
         return hr__fail(reterr, HR_ERR_INTERNAL, "field '%s' was not made",
                         server->map.results.lanes[result].field->name);
     if (value->kind == HR_VALUE_DEFERRED &&
-        (!server->program.described[result] || !hr__wire_describes(value)))
-        return make(server, value, ret_wire, reterr);
+        (form != HR_PROC_DESCRIBED || !hr__wire_describes(value))) {
+        enum hr_err code = make(server, value, ret_wire, reterr);
+
+        if (code == HR_OK || server->full || form == HR_PROC_MADE ||
+            !hr__value_may_wait(&server->thread, value, code))
+            return code;
+    }
     if (place->where == HR_SERVE_SCRATCH && value->kind != HR_VALUE_DEFERRED &&
         (input = find_input(server, value)) >= 0)
         *place = (struct hr_serve_place){HR_SERVE_INPUT, (size_t)input};

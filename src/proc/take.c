@@ -112,8 +112,9 @@ take_passed(struct taking *taking, const struct hr_proc_record *record, size_t i
     return true;
 }
 
-static bool take_made(struct taking *taking, const struct hr_wire_value *wire,
-                      const struct hr_field *field, bool described, struct hr_value *to)
+static bool
+take_made(struct taking *taking, const struct hr_wire_value *wire,
+          const struct hr_field *field, enum hr_proc_form form, struct hr_value *to)
 {
     const struct hr_wire_region region = {
         .base = taking->proc->out.base,
@@ -124,7 +125,7 @@ static bool take_made(struct taking *taking, const struct hr_wire_value *wire,
     };
     enum hr_err code;
 
-    if (wire->kind == HR_VALUE_DEFERRED && !described)
+    if (wire->kind == HR_VALUE_DEFERRED && form == HR_PROC_MADE)
         return nonsense(taking, "a description where a value was due");
     code = hr__wire_value_get(&region, wire, to, NULL);
     if (code == HR_ERR_MEMORY) {
@@ -145,13 +146,13 @@ static bool take_value(struct taking *taking, const struct hr_proc_record *recor
                        size_t i, const char *from, size_t result, struct hr_value *to)
 {
     const struct hr_field *field = taking->proc->map.results.lanes[result].field;
-    const bool *described = taking->proc->program->described;
     struct hr_wire_value wire;
 
     copy_in(&wire, from, sizeof wire);
     if (wire.where == HR_WIRE_PASSED)
         return take_passed(taking, record, i, wire.place, field, to);
-    return take_made(taking, &wire, field, described != NULL && described[result], to);
+    return take_made(taking, &wire, field, hr__proc_form(taking->proc->program, result),
+                     to);
 }
 
 /* ---- records ---- */

@@ -25,8 +25,8 @@ static bool is_column(const struct hr_field *field)
 {
     int64_t bytes = hr__field_bytes(field);
 
-    return field->kind == HR_FIELD_TENSOR && field->layout == HR_LAYOUT_NONE &&
-           bytes > 0 && bytes <= HR_WIRE_COLUMN_MAX;
+    return field->kind == HR_FIELD_TENSOR && !hr__field_may_defer(field) && bytes > 0 &&
+           bytes <= HR_WIRE_COLUMN_MAX;
 }
 
 enum hr_err

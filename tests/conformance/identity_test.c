@@ -12,6 +12,7 @@
 #include "core/alloc.h"
 #include "core/doc.h"
 #include "core/file.h"
+#include "opt/opt.h"
 #include "tests/conformance/photos.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
@@ -185,6 +186,7 @@ __attribute__((constructor)) static void serve(void)
 static struct peers peers;
 static bool has_peers, in_processes; /* and whether all ops run there */
 static bool alone;                   /* no step shares work with another */
+static const char *planned;          /* the plan's text; NULL: the one that is made */
 
 static enum hr_err prepare(void *user, struct hr_graph *graph, struct hr_error *reterr)
 {
@@ -232,6 +234,7 @@ static struct outcome_job ledger_job(const char *text, int threads)
     options.seed = 11;
     options.ledger = ledger;
     options.fuse = !alone;
+    options.plan = planned;
     if (in_processes)
         options.variant = HR_VARIANT_PROCESSES;
     job = outcome_job_with(text, threads, &options);
@@ -352,24 +355,34 @@ TEST(a_photo_that_cannot_be_decoded_is_a_fault_of_the_decoder_in_every_variant)
 
 /* A photo counts as bad when a node needs pixels that cannot be made, not when a plan
  * makes them earlier: some of these photos are dropped, or fail for another reason,
- * before. */
+ * before. Some of these nodes need pixels, others only edit a description. */
+static const char *const between[] = {
+    "record.filter: {expr: 'label != 3'}", "debug.fail: {every: 2}",
+    "image.center_crop: {size: 8}", "record.filter: {expr: 'image.height > 0'}",
+    "code.map: {code: map, fields: label, outputs: 'label: int64'}"};
+
+static const char *const after[] = {"image.resize: {size: [16, 16]}",
+                                    "image.gaussian_blur: {size: 3}"};
+
+static void damaged_text(size_t i, size_t k, char *text, size_t bytes)
+{
+    snprintf(text, bytes,
+             "headrace: 1\npipeline:\n"
+             "  - source.files: {path: '%s', labels: folder}\n"
+             "  - image.decode: {mode: exact}\n"
+             "  - %s\n"
+             "  - %s\n"
+             "  - image.resize: {size: [16, 16]}\n"
+             "  - batch.stack: {size: 4}\n",
+             photos_broken(5), between[i], after[k]);
+}
+
 TEST(a_photo_fails_at_the_same_node_however_early_its_pixels_are_made)
 {
-    static const char *const between[] = {
-        "record.filter: {expr: 'label != 3'}", "debug.fail: {every: 2}",
-        "image.center_crop: {size: 8}", "record.filter: {expr: 'image.height > 0'}"};
-
-    for (size_t i = 0; i < sizeof between / sizeof *between; i++) {
+    for (size_t i = 0; i < 2 * sizeof between / sizeof *between; i++) {
         char text[1024], *whole;
 
-        snprintf(text, sizeof text,
-                 "headrace: 1\npipeline:\n"
-                 "  - source.files: {path: '%s', labels: folder}\n"
-                 "  - image.decode: {mode: exact}\n"
-                 "  - %s\n"
-                 "  - image.resize: {size: [16, 16]}\n"
-                 "  - batch.stack: {size: 4}\n",
-                 photos_broken(5), between[i]);
+        damaged_text(i / 2, i % 2, text, sizeof text);
         whole = ledger_of(text, 0, 1);
         peers_init(&peers, "serve");
         for (int threads = 0; threads <= 2; threads++)
@@ -383,6 +396,64 @@ TEST(a_photo_fails_at_the_same_node_however_early_its_pixels_are_made)
                 hr__free(other);
             }
         alone = has_peers = in_processes = false;
+        peers_finish(&peers);
+        hr__free(whole);
+    }
+}
+
+/* The ledger of a run by the plan that these settings give. */
+static char *ledger_by(const char *text, const struct hr_opt_settings *settings)
+{
+    struct outcome_job job = ledger_job(text, settings->threads);
+    struct hr_error error = {0};
+    struct hr_graph *graph = outcome_graph(&job, &error);
+    struct hr_plan plan;
+    struct hr_str out;
+    char *made;
+
+    CHECK(graph != NULL);
+    CHECK_OK(hr_graph_freeze(graph, &error));
+    CHECK_OK(hr__plan_make(graph, settings, &plan, &error));
+    hr__str_init(&out);
+    hr__plan_print(&plan, HR_GRAPH_YAML, &out);
+    planned = hr__str_text(&out);
+    made = ledger_of(text, settings->threads, 1);
+    planned = NULL;
+    hr__str_finish(&out);
+    hr__plan_finish(&plan);
+    hr_graph_unref(graph);
+    return made;
+}
+
+/* Nodes 1 to 4 are the decoder and those after it. */
+TEST(a_photo_fails_at_the_same_node_wherever_a_plan_cuts)
+{
+    for (size_t i = 0; i < 2 * sizeof between / sizeof *between; i++) {
+        char text[1024], *whole;
+
+        damaged_text(i / 2, i % 2, text, sizeof text);
+        whole = ledger_of(text, 0, 1);
+        peers_init(&peers, "serve");
+        has_peers = true;
+        for (uint32_t mask = 0; mask < 32; mask++) {
+            uint32_t cut = 1 + mask % 4;
+            bool away[6] = {false};
+            struct hr_opt_settings settings = {.threads = (int)mask % 3,
+                                               .cpus = 2,
+                                               .ordered = true,
+                                               .fuse = mask % 5 != 0,
+                                               .cuts = &cut,
+                                               .cut_count = mask < 16,
+                                               .processes = away};
+            char *other;
+
+            for (uint32_t node = 1; node <= 4; node++)
+                away[node] = (mask >> (node - 1) & 1) != 0 && mask >= 4;
+            other = ledger_by(text, &settings);
+            check_same(other, whole);
+            hr__free(other);
+        }
+        has_peers = false;
         peers_finish(&peers);
         hr__free(whole);
     }
