@@ -2,10 +2,11 @@
  * api/cache_rates.c - see cache_rates.h. By CPU time, so that other processes disturb it
  * little; the fastest of a few passes.
  *
- * Entries in memory are written to pages that the process has not had before, which the
- * system must first clear: on virtual machines that takes several times as long as the
- * copy. The allocator would hand the passes pages that are warm, so that part is measured
- * on a mapping of its own.
+ * Entries in memory go to pages that are new to the process, which the system must first
+ * clear: several times the work of the copy. On a virtual machine that returns free
+ * memory to its host, the host must find the page first, which takes twenty times as long
+ * as to clear it; but what was freed in the last seconds, perhaps by this process, is
+ * still there. So a cache is filled until slow pages are found, or for a limited time.
  */
 #include "api/cache_rates.h"
 
@@ -14,10 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/cpu.h"
 #include "core/file.h"
 #include "headrace/buffer.h"
 #include "store/cache.h"
@@ -28,7 +29,9 @@
 #define LARGE_ENTRIES 16
 #define PASSES 4
 #define BUDGET ((uint64_t)64 << 20)
-#define FRESH_BYTES ((size_t)8 << 20)
+#define FILL_PART ((size_t)4 << 20)
+#define FILL_PARTS 256
+#define FILL_NS 150e6
 
 struct rates {
     struct hr_cache *cache;
@@ -115,6 +118,46 @@ measure(struct rates *r, struct hr_cache_medium *medium, struct hr_error *reterr
     return HR_OK;
 }
 
+/* Parts that a fill may have: a small part of the memory. */
+static size_t fill_parts(void)
+{
+    uint64_t parts = hr__memory_bytes() / 16 / FILL_PART;
+
+    return parts < 1 ? 1 : parts < FILL_PARTS ? (size_t)parts : FILL_PARTS;
+}
+
+/* Fills an empty cache in memory. Its slabs are as large as a part, so each part has the
+ * same number of new pages. */
+static void fill_slabs(struct rates *r, struct hr_cache_medium *medium)
+{
+    double ns[FILL_PARTS], all = 0;
+    size_t count = 0, parts = fill_parts();
+
+    while (count < parts && all < FILL_NS) {
+        uint64_t began = hr__cpu_thread_ns();
+
+        if (!write_entries(r, LARGE_BYTES, FILL_PART / LARGE_BYTES))
+            break;
+        r->entry += FILL_PART / LARGE_BYTES;
+        ns[count] = (double)(hr__cpu_thread_ns() - began);
+        all += ns[count++];
+    }
+    if (count > 0)
+        medium->write_rate = hr__cache_fill_rate(ns, count, (double)FILL_PART);
+}
+
+static enum hr_err
+measure_fill(struct rates *r, struct hr_cache_medium *medium, struct hr_error *reterr)
+{
+    struct hr_cache_options options = {.bytes_max = 2 * (uint64_t)FILL_PARTS * FILL_PART};
+
+    hr__cache_close(r->cache);
+    r->cache = NULL;
+    HR_TRY(hr__cache_open(&options, &r->cache, reterr));
+    fill_slabs(r, medium);
+    return HR_OK;
+}
+
 static enum hr_err
 measure_in(const char *folder, struct hr_cache_medium *medium, struct hr_error *reterr)
 {
@@ -130,38 +173,12 @@ measure_in(const char *folder, struct hr_cache_medium *medium, struct hr_error *
     }
     if (code == HR_OK)
         code = measure(&r, medium, reterr);
+    if (code == HR_OK && folder == NULL)
+        code = measure_fill(&r, medium, reterr);
     hr__cache_close(r.cache);
     hr_pool_unref(r.pool);
     hr__free(r.value);
     return code;
-}
-
-/* Bytes/s at which pages that are new to the process are written; 0: not known. */
-static double fresh_rate(void)
-{
-    uint64_t began;
-    double ns;
-    void *pages = mmap(NULL, FRESH_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (pages == MAP_FAILED)
-        return 0;
-    began = hr__cpu_thread_ns();
-    memset(pages, 1, FRESH_BYTES);
-    ns = (double)(hr__cpu_thread_ns() - began);
-    munmap(pages, FRESH_BYTES);
-    return ns > 0 ? (double)FRESH_BYTES / ns * 1e9 : 0;
-}
-
-static enum hr_err measure_memory(struct hr_cache_medium *medium, struct hr_error *reterr)
-{
-    double fresh;
-
-    HR_TRY(measure_in(NULL, medium, reterr));
-    fresh = fresh_rate();
-    if (fresh > 0 && (medium->write_rate == 0 || fresh < medium->write_rate))
-        medium->write_rate = fresh;
-    return HR_OK;
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *at)
@@ -179,7 +196,7 @@ enum hr_err hr__cache_rates(const char *folder, struct hr_cache_medium *medium,
     enum hr_err code;
 
     if (folder == NULL)
-        return measure_memory(medium, reterr);
+        return measure_in(NULL, medium, reterr);
     HR_TRY(hr__file_make_folder(folder, 0777, reterr));
     if ((size_t)snprintf(path, sizeof path, "%s/measure-XXXXXX", folder) >= sizeof path ||
         mkdtemp(path) == NULL)

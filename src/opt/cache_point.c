@@ -84,6 +84,22 @@ static double entry_ns(double ns, double rate, double bytes)
     return ns + (rate > 0 ? bytes / rate * 1e9 : 0);
 }
 
+double hr__cache_fill_rate(const double *ns, size_t count, double bytes)
+{
+    size_t width = (count + 3) / 4;
+    double window = 0, most;
+
+    assert(count > 0 && bytes > 0);
+    for (size_t i = 0; i < width; i++)
+        window += ns[i];
+    most = window;
+    for (size_t i = width; i < count; i++) {
+        window += ns[i] - ns[i - width];
+        most = fmax(most, window);
+    }
+    return most > 0 ? (double)width * bytes / most * 1e9 : 0;
+}
+
 /* Composed nodes after the cache no longer share the work of their group: each reads and
  * writes its own bytes, at the rate at which the machine copies. */
 static void split_group(struct points *p, const struct hr_plan_stage *stage, size_t at)

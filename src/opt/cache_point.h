@@ -38,6 +38,14 @@ struct hr_cache_point {
     double rate;      /* mean over the epochs */
 };
 
+/*
+ * Bytes/s of a long fill, by one that was measured: ns[i] is the time of part i, of
+ * `bytes` bytes each; 0 if it took no time. Memory may come in two kinds: what was in use
+ * a moment ago is ready, and the rest the host of a virtual machine must find first. The
+ * part of a long fill that is ready is small, so the slowest quarter counts. `count` > 0.
+ */
+double hr__cache_fill_rate(const double *ns, size_t count, double bytes);
+
 /* The bytes of a record after the node: its fields of known size, and what the profile
  * says of the others. */
 double hr__cache_entry_bytes(const struct hr_graph *graph,

@@ -130,6 +130,20 @@ TEST(what_finds_no_room_is_made_again)
     finish(&made);
 }
 
+TEST(the_slowest_quarter_of_a_fill_says_what_a_long_one_costs)
+{
+    const double cold_last[] = {1, 1, 1, 1, 1, 1, 9, 11};
+    const double cold_within[] = {1, 1, 1, 9, 11, 1, 1, 1};
+    const double one_hiccup[] = {1, 1, 9, 1, 1, 1, 1, 1};
+
+    CHECK_NEAR(hr__cache_fill_rate(cold_last, 8, 1000), 1e9 * 100, 1);
+    CHECK_NEAR(hr__cache_fill_rate(cold_within, 8, 1000), 1e9 * 100, 1);
+    CHECK_NEAR(hr__cache_fill_rate(one_hiccup, 8, 1000), 1e9 * 200, 1);
+    CHECK_NEAR(hr__cache_fill_rate(cold_last, 1, 1000), 1e9 * 1000, 1);
+    CHECK_NEAR(hr__cache_fill_rate(cold_last, 5, 1000), 1e9 * 1000, 1);
+    CHECK(hr__cache_fill_rate((const double[]){0, 0}, 2, 1000) == 0);
+}
+
 TEST(a_slow_disk_is_not_read_for_hits_and_a_slow_device_is)
 {
     struct made made = make(CHAIN);
