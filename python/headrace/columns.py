@@ -2,11 +2,12 @@
 
 Arrow tables, polars frames and what else speaks Arrow's C stream are read in their memory by the
 engine's threads, without Python, as far as the engine knows the types. All other columns are indexed
-like any data set.
+like any data set. Tables on disk (Lance, pyarrow.dataset) give the rows that a thread makes next in one call.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -66,13 +67,7 @@ class _Arrow:
 
     def __init__(self, column: Any) -> None:
         self.column, self.dtype = column, column.type
-        inner = getattr(column.type, "value_type", column.type)  # of a list
-        try:
-            self._numbers: Any = np.dtype(inner.to_pandas_dtype())
-        except (NotImplementedError, TypeError):
-            self._numbers = None
-        if self._numbers is not None and self._numbers.kind not in "biuf":
-            self._numbers = None
+        self._numbers = _numbers(getattr(column.type, "value_type", column.type))  # of a list's items
 
     def __len__(self) -> int:
         return len(self.column)
@@ -82,6 +77,64 @@ class _Arrow:
         if self._numbers is None:
             return value
         return np.asarray(value, self._numbers) if isinstance(value, list) else self._numbers.type(value)
+
+
+class Stored(Columns):
+    """A table on disk whose rows are taken by their numbers: Lance, pyarrow.dataset."""
+
+    def __init__(self, dataset: Any, names: Sequence[str]) -> None:
+        self.dataset, self.names = dataset, tuple(names)
+        self._keys = list(names)
+        self._count = dataset.count_rows()
+        kinds = " ".join(f"{name}:{dataset.schema.field(name).type}".replace(" ", "") for name in names)
+        self._fingerprint = f"{kinds} {getattr(dataset, 'version', '')}".strip()
+
+    @property
+    def fixed(self) -> bool:
+        return False
+
+    def __len__(self) -> int:
+        return int(self._count)
+
+    def __getitem__(self, row: int) -> Any:
+        return self.__getitems__([row])[0]
+
+    def __getitems__(self, rows: list[int]) -> list[Any]:
+        table = self.dataset.take(rows, columns=self._keys)
+        return [self._item(row) for row in zip(*map(_values, table.columns), strict=True)]
+
+
+def _values(column: Any) -> Sequence[Any]:
+    """The values of a pyarrow column; lists of numbers as arrays."""
+    column = column.combine_chunks()
+    kind = column.type
+    if column.null_count or not len(column):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    inner = _numbers(getattr(kind, "value_type", kind))
+    if inner is None:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    if not hasattr(kind, "value_type"):
+        return list(column.to_numpy(zero_copy_only=False))
+    if hasattr(kind, "list_size"):
+        ends: Any = np.arange(len(column) + 1) * kind.list_size
+    elif hasattr(column, "offsets"):
+        ends = column.offsets.to_numpy() - column.offsets[0].as_py()
+    else:  # a dictionary
+        return column.to_pylist()  # type: ignore[no-any-return]
+    items = column.flatten()
+    if items.null_count:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    numbers = items.to_numpy(zero_copy_only=False)
+    return [numbers[begin:end] for begin, end in itertools.pairwise(ends)]
+
+
+def _numbers(kind: Any) -> Any:
+    """NumPy's dtype of an Arrow type of numbers; None: it is none."""
+    try:
+        dtype = np.dtype(kind.to_pandas_dtype())
+    except (NotImplementedError, TypeError):
+        return None
+    return dtype if dtype.kind in "biuf" else None
 
 
 def _kind(column: Any) -> str:
@@ -102,16 +155,19 @@ def from_columns(
         for images, labels in hr.from_columns((images, labels)).shuffle().batch(256).loader(): ...
         for batch in hr.from_columns({"image": images, "label": labels}).shuffle().batch(256).loader(): ...
         prices = hr.from_columns(pandas.read_csv("prices.csv"))
+        rows = hr.from_columns(lance.dataset("photos.lance"), names=["image", "label"]).shuffle()
 
     Args:
         columns: a tuple or list of arrays, whose records are tuples; a dict of arrays, a structured array,
             an Arrow table, or a pandas or polars frame, whose records have a field for each column. Arrays
             are NumPy arrays, memory maps, torch tensors, or lists. Nothing is copied, and Arrow's memory is
-            read without Python: numbers, bools, text, bytes, and lists of numbers.
+            read without Python: numbers, bools, text, bytes, and lists of numbers. Or a table on disk with
+            `count_rows`, `schema` and `take(rows, columns=)`, such as a Lance or pyarrow dataset: threads
+            take many rows in one call, in any order.
         names: names of the fields of a tuple, in order; of the others, the columns that are wanted.
         outputs: as for `from_dataset`.
         version: identifies the content in fingerprints, which cover the names, types and length of the
-            columns only.
+            columns only, and the version of a Lance dataset.
 
     Raises:
         ArgumentError: the columns differ in length, or are no arrays; a column has missing values.
@@ -131,13 +187,15 @@ def _columns(given: Any, names: Sequence[str] | None, what: str) -> Columns:
         return _of_arrays(_chosen({key: given[key] for key in given.dtype.names}, names, what), what)
     if hasattr(given, "iloc") and hasattr(given, "columns"):
         return _of_arrays({key: _of_pandas(given[key], key, what) for key in _chosen(_keys(given), names, what)}, what)
+    if all(hasattr(given, one) for one in ("count_rows", "schema", "take")):
+        return Stored(given, tuple(_chosen({key: key for key in given.schema.names}, names, what)))
     if hasattr(given, "to_arrow") or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         return _of_arrow(given, names, what)
     if isinstance(given, (tuple, list)) and given:
         return _of_arrays([*map(np.asarray, given)], what)
     raise ArgumentError(
-        f"{what}: needs a tuple, list or dict of arrays, a structured array, an Arrow table, or a pandas or polars "
-        "frame; objects with __len__ and __getitem__ are for hr.from_dataset",
+        f"{what}: needs a tuple, list or dict of arrays, a structured array, an Arrow table, a Lance dataset, or a "
+        "pandas or polars frame; objects with __len__ and __getitem__ are for hr.from_dataset",
         param="columns",
     )
 

@@ -201,7 +201,7 @@ def _refuse_columns(dataset: Any, what: str) -> None:
         raise ArgumentError(
             f"{what}: pandas finds items by labels, not by numbers; give series.to_numpy()", param="dataset"
         )
-    tables = ("iloc", "to_arrow", "__arrow_c_stream__")
+    tables = ("iloc", "to_arrow", "__arrow_c_stream__", "count_rows")
     table = any(hasattr(dataset, one) for one in tables) and type(dataset).__module__.split(".")[0] != "datasets"
     named = isinstance(dataset, Mapping) and len(dataset) > 0 and all(isinstance(key, str) for key in dataset)
     named = named or getattr(getattr(dataset, "dtype", None), "names", None) is not None
