@@ -66,9 +66,7 @@ class Attendance:
             self._close(next(iter(self._strangers)))
         user.setblocking(False)
         with contextlib.suppress(OSError):  # the peer has reset the connection: reading finds out
-            user.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for name, value in _KEEPALIVE.items():
-                user.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+            _keep_alive(user)
         self._strangers[user] = b""
         self._select.register(user, selectors.EVENT_READ)
 
@@ -107,6 +105,13 @@ class Attendance:
             self._until = time.monotonic() + self._linger
 
 
+def _keep_alive(connection: socket.socket) -> None:
+    """Let the kernel find out when the host of the other side is gone."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
 def attend(host: str, port: int, token: str) -> socket.socket | None:
     """A connection that says that this process uses the fleet; None if the fleet is just ending."""
     try:
@@ -114,6 +119,7 @@ def attend(host: str, port: int, token: str) -> socket.socket | None:
     except OSError:
         return None
     try:
+        _keep_alive(user)
         user.sendall(token.encode() + b"\n")
         if user.recv(len(_WELCOME)) == _WELCOME:
             user.setblocking(False)

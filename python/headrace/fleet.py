@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -68,6 +68,9 @@ class Lease(Protocol):
 
     def is_alive(self) -> bool:
         """Whether the fleet's dispatcher can still be there; False if what keeps it has ended."""
+
+    def descriptor(self) -> int:
+        """A new file descriptor that is readable when the fleet has ended, or the lease; -1 if there can be none."""
 
     def close(self) -> None:
         """The loader no longer needs the fleet. The last one to leave ends it."""
@@ -206,6 +209,13 @@ class Keeper:
         """Whether the process runs."""
         return self._process.poll() is None
 
+    def descriptor(self) -> int:
+        """A file descriptor that is readable when the process has ended; -1 where the kernel has none."""
+        try:
+            return os.pidfd_open(self._process.pid)
+        except (OSError, AttributeError):
+            return -1
+
     def wait_drained(self) -> None:
         """Until all that was stopped with drain=True has ended; `headrace worker` limits how long that takes."""
         while self.ask({"do": "live"})["draining"] > 0:
@@ -273,6 +283,9 @@ class _LocalFleet:
 
     def is_alive(self) -> bool:
         return self._keeper.is_alive()
+
+    def descriptor(self) -> int:
+        return self._keeper.descriptor()
 
     def close(self) -> None:
         self._keeper.close()
@@ -380,6 +393,9 @@ class _LocalLease:
     def is_alive(self) -> bool:
         return self._fleet.is_alive()
 
+    def descriptor(self) -> int:
+        return self._fleet.descriptor()
+
     def close(self) -> None:
         self._leave()
 
@@ -387,13 +403,15 @@ class _LocalLease:
 class Member:
     """What a loader has of a fleet: a lease, and the engine's options that lead there."""
 
-    def __init__(self, workers: Workers) -> None:
+    def __init__(self, workers: Workers, lost: Callable[[], None]) -> None:
+        """`lost`: a method, called in a thread when the fleet ends while there is a lease."""
         self._workers = workers
+        self._lost = weakref.WeakMethod(lost)
         self._lease: Lease | None = None
         self._token = -1  # a file in memory with the token
 
     def join(self) -> dict[str, Any]:
-        """Options of the engine for a run on the fleet."""
+        """Options of the engine for a run on the fleet; on another one if that was lost."""
         if self._lease is None or not self._lease.is_alive():
             self.leave()
             lease = self._workers.join()
@@ -403,10 +421,37 @@ class Member:
             os.truncate(self._token, 0)
             os.pwrite(self._token, lease.service.token.encode(), 0)
             self._lease = lease
+            threading.Thread(
+                target=_watch, args=(lease.descriptor(), weakref.ref(self)), name="headrace-fleet", daemon=True
+            ).start()
         return {"service": self._lease.service.address, "service_token_file": f"/proc/self/fd/{self._token}"}
+
+    def is_lost(self) -> bool:
+        """Whether the fleet ended while the loader has a lease."""
+        lease = self._lease
+        return lease is not None and not lease.is_alive()
+
+    def tell(self) -> None:
+        """Call `lost` if the fleet is."""
+        lost = self._lost()
+        if lost is not None and self.is_lost():
+            lost()
 
     def leave(self) -> None:
         """The loader is closed."""
         lease, self._lease = self._lease, None
         if lease is not None:
             lease.close()
+
+
+def _watch(descriptor: int, member: weakref.ref[Member]) -> None:
+    """The thread of a lease: waits for its end, which costs nothing."""
+    if descriptor < 0:
+        return
+    poller = select.poll()
+    poller.register(descriptor, select.POLLIN)
+    poller.poll()
+    os.close(descriptor)
+    found = member()
+    if found is not None:
+        found.tell()

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _TURN_S = 0.1  # between looks whether the run was closed
+_MOVES_MAX = 3  # to other fleets without a batch
 _START_WAIT_S = 5.0  # that close() waits for a run that another thread starts
 
 
@@ -261,15 +262,15 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
     return made
 
 
-def _member(options: LoaderOptions) -> Member | None:
-    """Of the fleet that the options ask for; it starts with the first run."""
+def _member(options: LoaderOptions, lost: Callable[[], None]) -> Member | None:
+    """Of the fleet that the options ask for; it starts with the first run. `lost` is called when it ends early."""
     workers, ray = options.get("workers"), options.get("ray")
     if workers is None and not ray:
         return None
     from .fleet import Member, workers_of
 
     made = workers_of(workers, ray)
-    return Member(made) if made is not None else None
+    return Member(made, lost) if made is not None else None
 
 
 def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
@@ -332,8 +333,9 @@ class Run:
         self._order = loader._order
         self._changing = self._order  # None once the order stays
         self._graph = loader._built.graph if self._order is None else self._order.graph
-        self._turn = threading.RLock()  # to take a batch, if the order may change
+        self._turn = threading.RLock()  # to take a batch, if the order may change; to move to another fleet
         self._past: Past | None = None  # before it did
+        self._moves = 0  # to other fleets, since the last batch
         self._iter: _headrace.Iter | None = None
         self._iter = self._open(self._graph, state)
         if loader._convert is batch.to_numpy:
@@ -397,26 +399,17 @@ class Run:
 
     def _change(self, order: LiveOrder, state: str, stats: dict[str, Any]) -> _headrace.Iter:
         """Continues from a state, at which the run had these statistics, in the order that was found."""
-        from .live_order import Past
-
         old = self._iter
         assert old is not None
         self._graph = order.graph
         old.close()
-        past = Past(stats if self._past is None else self._past.with_stats(stats), self.node_stats())
         try:
             run = self._open(self._graph, state)
         except HeadraceError as error:
             order.give_up(str(error))
             self._graph = order.graph
             run = self._open(self._graph, state)
-        with self._lock:
-            closing = self._closing
-            if not closing:
-                self._iter, self._past = run, past
-        if closing:
-            run.close()
-            raise self._end()
+        self._replace(old, run, stats)
         return run
 
     def _take(self, run: _headrace.Iter | None) -> _headrace.Batch:
@@ -430,6 +423,8 @@ class Run:
         try:
             got = run.next()
         except BaseException as error:
+            if isinstance(error, _headrace.Error) and self._moved(run):
+                return self._take(self._iter)
             elsewhere = self._closing and self._closed_by != threading.get_ident()
             if elsewhere and isinstance(error, _headrace.Error):
                 raise self._end() from None
@@ -440,13 +435,64 @@ class Run:
         if got is None:
             self.close(finished=True)
             raise StopIteration
-        self.given = True
+        self.given, self._moves = True, 0
         if got.epoch != self.epoch:
             with self._lock:
                 self.epoch = max(self.epoch, got.epoch)
         if self._loader._progress is not None:
             self._loader._progress.advance(self)
         return got
+
+    def _moved(self, old: _headrace.Iter) -> bool:
+        """Whether the run continues on another fleet, because that of its workers was lost, which ended `old`."""
+        member = self._loader._member
+        if member is None:
+            return False
+        with self._turn:  # of the threads that share this run, one moves it
+            if self._iter is not old:
+                return self._iter is not None and not self._closing
+            if self._closing or not member.is_lost():
+                return False
+            try:
+                self._move(member, old)
+            except BaseException:
+                self.close()
+                raise
+        return True
+
+    def _move(self, member: Member, old: _headrace.Iter) -> None:
+        old.close()
+        if self._moves >= _MOVES_MAX:
+            raise StateError(f"the workers were lost {self._moves + 1} times without a batch between")
+        try:
+            state = old.save()
+        except _headrace.Error as error:
+            raise StateError(
+                "the workers were lost, and a run in completion order cannot be resumed on others: use ordered=True"
+            ) from error
+        self._moves += 1
+        self._options |= member.join()
+        self._replace(old, self._open(self._graph, state), old.stats())
+        member.tell()  # this one may be lost as well by now
+
+    def _replace(self, old: _headrace.Iter, run: _headrace.Iter, stats: dict[str, Any]) -> None:
+        """Continue in `run` where `old`, which had these statistics, was closed."""
+        from .live_order import Past
+
+        past = Past(stats if self._past is None else self._past.with_stats(stats), self.node_stats())
+        with self._lock:
+            closing = self._closing
+            if not closing:
+                self._iter, self._past = run, past
+        if closing:
+            run.close()
+            raise self._end()
+
+    def cancel(self) -> None:
+        """End the wait for a batch; the thread that waits finds out why."""
+        run = self._iter
+        if run is not None:
+            run.cancel()
 
     def _end(self) -> Exception:
         """The exception of a closed run: an error if another thread ended it early."""
@@ -587,7 +633,7 @@ class Loader(Generic[B]):
         self._equal_steps: EqualSteps | None = None
         self._take_share(options)
         self._order = self._live_order(options)
-        self._member = _member(options)
+        self._member = _member(options, self._fleet_lost)
         self._seeded = options.get("seed") is not None
         self._run: weakref.ref[Run] | None = None
         self._async: weakref.ref[AsyncLoop] | None = None
@@ -762,6 +808,8 @@ class Loader(Generic[B]):
         else:
             run = Run(self, self._next_epoch if first is None else first, epochs, None)
         self._run = weakref.ref(run)
+        if self._member is not None:
+            self._member.tell()  # it may have been lost before there was a run
         if self._closed:  # by another thread, which could not see this run yet
             run.close()
             self._drop_host()
@@ -771,6 +819,12 @@ class Loader(Generic[B]):
         if self._progress is not None:
             self._progress.begin(run)
         return run
+
+    def _fleet_lost(self) -> None:
+        """In a thread: no batch can come from the fleet any more."""
+        run = self._current()
+        if run is not None:
+            run.cancel()
 
     def _choose_seed(self) -> None:
         """Where none was given: torch's, if it is imported. Ranks need an equal one, so theirs is 0."""

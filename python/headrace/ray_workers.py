@@ -22,6 +22,7 @@ import math
 import os
 import secrets
 import socket
+import time
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from .fleet import COUNT_MAX, Keeper, Lease, Service, check_count
 LINGER_S = 5.0  # that a fleet outlives its last user, so that the next loop finds it
 _NAMESPACE = "headrace"
 _ATTEMPTS = 20  # at joining a fleet, whose name may just be that of one that ends
+_RETRY_S = 0.5
 _PLACE_S = 60.0  # that a fleet's actor may take to start
 _FIRST_S = 20.0  # without a worker, after which the log says what is waited for
 _CALLS = 64  # at a time, that a fleet's actor answers
@@ -115,7 +117,8 @@ class RayWorkers:
         """A lease of the job's fleet, which starts if it does not run."""
         self.check()
         ray = _ray("ray=")
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            time.sleep(_RETRY_S if attempt > 0 else 0)
             fleet = self._fleet(ray)
             try:
                 place: _Place = ray.get(fleet.place.remote(), timeout=_PLACE_S)
@@ -191,6 +194,9 @@ class _RayLease:
 
     def is_alive(self) -> bool:
         return attendance.is_attended(self._user)
+
+    def descriptor(self) -> int:
+        return os.dup(self._user.fileno())
 
     def close(self) -> None:
         self._leave()

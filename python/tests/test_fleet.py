@@ -105,13 +105,43 @@ def test_a_killed_worker_or_dispatcher_starts_again(children: Children) -> None:
         until(lambda: len(workers.live()) == 2 and len(commands(children)) == 3)
 
 
+def kill_keeper(children: Children) -> None:
+    """Ends a fleet by the process that keeps it, which ends the others."""
+    below = commands(children)
+    os.kill(next(pid for pid in children() if pid not in below), signal.SIGKILL)
+    until(lambda: not any(_runs(pid) for pid in below))
+
+
 def test_the_next_loop_starts_a_fleet_that_was_lost(children: Children) -> None:
     with numbers().loader(workers="local:1") as loader:
         first = values(loader)
-        keeper = next(pid for pid in children() if pid not in commands(children))
-        os.kill(keeper, signal.SIGKILL)
-        until(lambda: not children())
+        kill_keeper(children)
         assert [first, values(loader)] == [values(numbers().loader()), values(numbers().loader(epochs=2))[25:]]
+
+
+def test_a_loop_moves_from_a_fleet_that_was_lost_to_another(children: Children) -> None:
+    pipe = numbers(100_000)
+    with pipe.loader(seed=2, workers="local:2") as loader:
+        got = []
+        for step, batch in enumerate(loader):
+            got.append(np.asarray(batch["value"]).tolist())
+            if step in (100, 2000):
+                kill_keeper(children)
+        assert got == values(pipe.loader(seed=2))
+        assert loader.stats()["records"] == 100_000
+
+
+def test_a_loop_that_finds_no_other_fleet_ends(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = numbers(1 << 40).loader(workers="local:1")
+    steps = iter(loader)
+    next(steps)
+    monkeypatch.setenv("HEADRACE_COMMAND", "/nowhere/headrace")
+    kill_keeper(children)
+    with pytest.raises(hr.StateError, match="cannot start: .*/nowhere/headrace"):
+        for _ in steps:
+            pass
+    monkeypatch.undo()
+    loader.close()
 
 
 def test_workers_drain_in_the_middle_of_an_epoch(children: Children) -> None:

@@ -149,6 +149,17 @@ def test_a_killed_node_costs_no_record_and_its_worker_starts_again(nodes: Nodes)
         until(lambda: len(workers.live()) == 2)
 
 
+def test_a_loop_moves_from_a_fleet_that_was_lost_to_another(nodes: Nodes) -> None:
+    pipe, workers = numbers(80_000), hr.RayWorkers(1, cpus=0.8, resources=LOADER)
+    with pipe.loader(seed=3, ray=workers) as loader:
+        got = []
+        for step, batch in enumerate(loader):
+            got.append(np.asarray(batch["value"]).tolist())
+            if step == 500:
+                ray.kill(fleet_of(workers))
+        assert got == values(pipe.loader(seed=3))
+
+
 def test_loaders_of_a_job_share_a_fleet_whichever_process_they_are_in(nodes: Nodes) -> None:
     workers = hr.RayWorkers(1, cpus=0.7, resources=LOADER)
 
