@@ -131,6 +131,20 @@ def test_a_loop_moves_from_a_fleet_that_was_lost_to_another(children: Children) 
         assert loader.stats()["records"] == 100_000
 
 
+def test_the_rest_of_a_pipeline_runs_here_whatever_happens_to_its_workers(children: Children) -> None:
+    def thirds(value: Any) -> bool:
+        return bool(value % 3 == 0)
+
+    pipe = hr.range(20_000).shuffle().filter(thirds).batch(8)
+    with pipe.loader(seed=1, workers="local:2") as loader:
+        got = []
+        for step, batch in enumerate(loader):
+            got.append(np.asarray(batch["value"]).tolist())
+            if step == 100:
+                kill_keeper(children)
+        assert got == values(pipe.loader(seed=1))
+
+
 def test_a_loop_that_finds_no_other_fleet_ends(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
     loader = numbers(1 << 40).loader(workers="local:1")
     steps = iter(loader)
