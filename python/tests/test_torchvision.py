@@ -623,7 +623,12 @@ def test_auto_augment(seed: int, policy: Any) -> None:
 
 
 def test_aug_mix_of_one_step(seed: int) -> None:
-    """The result lies between the image and what a step of AugMix makes of it, truncated."""
+    """The result lies between the image and what a step of AugMix makes of it, truncated.
+
+    Torch and we round what a bilinear step gives, sometimes to different levels; so its step is made of
+    floats here, and half a level is allowed for rounding, beside half a level for truncation. On the border
+    torchvision takes the share of the image twice.
+    """
     scenes = noisy(seed, 20, side=40)
     method = v2.AugMix()
     pipe = pipeline(scenes).aug_mix(mixture_width=1, chain_depth=1)
@@ -631,10 +636,13 @@ def test_aug_mix_of_one_step(seed: int) -> None:
         image, ours = chw(item["image"]), chw(made["image"]).double()
         misses = []
         for choice in (c for at in range(3) for c in choices(method, *image.shape[1:], 10, at)):
-            old, new = image.double(), stepped(method, image, choice).double()
-            spread = ((old - new) ** 2).sum()
-            share = ((ours + 0.5 - new) * (old - new)).sum() / spread if spread else 1.0
-            misses.append((ours + 0.5 - share * old - (1 - share) * new).abs().quantile(0.99))
+            old = image.double()
+            new = stepped(method, old if choice[0] in GEOMETRIC else image, choice).double()
+            cover = stepped(method, torch.ones_like(old), choice) if choice[0] in GEOMETRIC else torch.ones_like(old)
+            whole = (cover == 0) | (cover > 0.9999)
+            spread = ((old - new) ** 2)[whole].sum()
+            share = ((ours + 0.5 - new) * (old - new))[whole].sum() / spread if spread else 1.0
+            misses.append((ours + 0.5 - share * old - (1 - share) * new)[whole].abs().quantile(0.99))
         assert min(misses) < 1.1
 
 
