@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define MS UINT64_C(1000000)
-#define RECEIVE_BYTES (128l << 10)
+#define RECEIVE_BYTES (256l << 10)
 #define REDIRECTS_MAX 5l
 #define PAUSE_NS (100 * MS)      /* before the first retry; doubles */
 #define PAUSE_MAX_NS (5000 * MS) /* and ends here, unless the server asks for more */
