@@ -232,6 +232,14 @@ double bench_median(const struct bench *bench, const char *name)
     return row != NULL ? bench_middle(row->wall, row->count, spread) : 0;
 }
 
+double bench_median_cpu(const struct bench *bench, const char *name)
+{
+    const struct bench_row *row = find(bench, name);
+    double spread[2];
+
+    return row != NULL ? bench_middle(row->cpu, row->count, spread) : 0;
+}
+
 static double ratio_of(const struct bench_row *a, const struct bench_row *b, bool cpu,
                        double ret_spread[2])
 {

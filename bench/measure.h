@@ -73,6 +73,7 @@ double bench_ratio(const struct bench *bench, const char *a, const char *b, bool
 /* The median of at most ROUNDS_MAX figures; their minimum and maximum. */
 double bench_middle(const double *values, int count, double ret_spread[2]);
 double bench_median(const struct bench *bench, const char *row);
+double bench_median_cpu(const struct bench *bench, const char *row);
 
 /* The project's claim, printed with the measurement. */
 void bench_claim_ratio(struct bench *bench, const char *what, const char *a,
