@@ -71,7 +71,7 @@ static void make_shifts(void)
     }
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint64_t shift(uint64_t crc, size_t words)
+__attribute__((target("crc32,sse4.2,pclmul"))) static uint64_t shift(uint64_t crc, size_t words)
 {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)crc),
                                            _mm_cvtsi32_si128((int)shifts[words]), 0);
@@ -80,7 +80,7 @@ __attribute__((target("sse4.2,pclmul"))) static uint64_t shift(uint64_t crc, siz
 }
 
 /* Three runs of `words` words. */
-__attribute__((target("sse4.2,pclmul"))) static uint64_t
+__attribute__((target("crc32,sse4.2,pclmul"))) static uint64_t
 three_lanes(uint64_t a, const unsigned char *at, size_t words)
 {
     uint64_t b = 0, c = 0, word[3];
@@ -96,7 +96,7 @@ three_lanes(uint64_t a, const unsigned char *at, size_t words)
     return shift(a, 2 * words) ^ shift(b, words) ^ c;
 }
 
-__attribute__((target("sse4.2,pclmul"))) static uint32_t
+__attribute__((target("crc32,sse4.2,pclmul"))) static uint32_t
 with_instruction(uint32_t crc, const unsigned char *at, size_t bytes)
 {
     uint64_t wide = crc, word;
