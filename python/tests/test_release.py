@@ -11,8 +11,9 @@ import pytest
 from conftest import ROOT
 
 FILES = {
-    "meson.build": "project('headrace', 'c',\n  version: '1.2.3',\n)\n",
+    "meson.build": "project('headrace', 'c',\n  version: '1.2.3',\n)\nshared_library('headrace', version: '1.2.3')\n",
     "CITATION.cff": "cff-version: 1.2.0\nversion: 1.2.3\n",
+    "pyproject.toml": '[project.urls]\nHomepage = "https://code.example/some/headrace"\n',
     "CHANGELOG.md": "# Changelog\n\n## 1.2.3 (2026-11-23)\n",
 }
 
@@ -27,7 +28,7 @@ def tree(tmp_path: pathlib.Path) -> pathlib.Path:
     """A clone with the release tool, equal to its origin."""
     if shutil.which("git") is None:
         pytest.skip("git is not installed")
-    origin, folder = tmp_path / "origin.git", tmp_path / "tree"
+    origin, folder = tmp_path / "some/headrace.git", tmp_path / "tree"
     git(tmp_path, "init", "-q", "--bare", str(origin))
     git(tmp_path, "init", "-q", str(folder))
     (folder / "tools").mkdir()
@@ -77,7 +78,19 @@ def test_another_branch_and_a_version_that_exists_are_refused(tree: pathlib.Path
     assert release(tree) == (1, "release: check out main first\n")
 
 
-@pytest.mark.parametrize("name", FILES)
+def test_another_repository_is_refused(tree: pathlib.Path) -> None:
+    commit(tree, "pyproject.toml", FILES["pyproject.toml"].replace("some/", "other/"))
+    code, out = release(tree)
+    assert code == 1 and "https://code.example/other/headrace" in out and "some/headrace.git" in out
+
+
+def test_the_version_of_the_library_counts(tree: pathlib.Path) -> None:
+    commit(tree, "meson.build", FILES["meson.build"].replace("headrace', version: '1.2.3'", "headrace', version: '1.2.2'"))
+    code, out = release(tree)
+    assert code == 1 and "version: '1.2.2'" in out
+
+
+@pytest.mark.parametrize("name", sorted(FILES.keys() - {"pyproject.toml"}))
 def test_files_that_name_another_version_are_refused(tree: pathlib.Path, name: str) -> None:
     commit(tree, name, FILES[name].replace("1.2.3", "1.2.4"))
     code, out = release(tree)
