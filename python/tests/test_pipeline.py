@@ -60,7 +60,9 @@ def test_public_names_are_imported_when_they_are_used(tmp_path: pathlib.Path) ->
 
 def test_the_versions_of_codecs_are_named() -> None:
     assert hr.__codecs__.keys() >= {"libjpeg-turbo", "libpng", "libwebp", "zlib", "libyaml", "xxHash"}
-    assert all(re.match(r"[0-9]+\.[0-9]+|libjpeg [0-9]+$", version) for version in hr.__codecs__.values()), hr.__codecs__
+    assert all(re.match(r"[0-9]+\.[0-9]+|libjpeg [0-9]+$", version) for version in hr.__codecs__.values()), (
+        hr.__codecs__
+    )
     assert _headrace.parts()[0]["kind"] == "library"
 
 
