@@ -5,8 +5,9 @@
  * options.service) receive them from the workers, each once and in order: the same bytes
  * as a run without a service. A worker, the dispatcher or a client may die at any moment;
  * the others continue when it is back, and a client that starts again resumes from its
- * state. Workers need the data under the same paths, and no code: graphs with user code
- * are refused.
+ * state. Workers need the data under the same paths, and no code: they make batches where
+ * any can be made by itself, else the records of a graph's first part, and the client
+ * does the rest (docs/service.md).
  *
  *     hr_dispatcher_options_init(&options);
  *     hr_dispatcher_open(&options, &service, &error);

@@ -105,12 +105,11 @@ static enum hr_err wait_for(struct hr_pass *pass)
 {
     const struct hr_chunk *chunk = pass->chunk;
     struct hr_engine *engine = pass->runner->engine;
-    struct hr_feed_place from = place_of(pass, chunk->live[0]);
     struct hr_feed_place to = place_of(pass, chunk->live[chunk->live_count - 1]);
     struct hr_feed_place floor = floor_of(engine);
     uint64_t begin = hr__ticks();
-    enum hr_err code = engine->feed->wait(engine->feed->user, &from, &to, &floor,
-                                          &engine->stop, &pass->runner->error);
+    enum hr_err code = engine->feed->wait(engine->feed->user, &to, &floor, &engine->stop,
+                                          &pass->runner->error);
 
     pass->lost_ticks += hr__ticks() - begin;
     return code;

@@ -24,11 +24,10 @@ struct hr_feed {
     /* Once, before any record is wanted: none before this place will be. */
     HR_CHECK enum hr_err (*begin)(void *user, const struct hr_feed_place *place,
                                   struct hr_error *reterr);
-    /* Waits until the records [from, to] of an epoch are there. No record before `floor`
-     * will be wanted again. HR_ERR_CANCELLED once *stop is true; another error ends the
-     * run. Any thread, as is get(). */
-    HR_CHECK enum hr_err (*wait)(void *user, const struct hr_feed_place *from,
-                                 const struct hr_feed_place *to,
+    /* Waits until the records up to this one are there. No record before `floor` will be
+     * wanted again. HR_ERR_CANCELLED once *stop is true; another error ends the run. Any
+     * thread, as is get(). */
+    HR_CHECK enum hr_err (*wait)(void *user, const struct hr_feed_place *to,
                                  const struct hr_feed_place *floor,
                                  const atomic_bool *stop, struct hr_error *reterr);
     /* The values of a record that is there, in the order of the node's schema; they own

@@ -132,14 +132,12 @@ static void pull(struct hr_supply *s)
 }
 
 static enum hr_err
-wait_for(void *user, const struct hr_feed_place *from, const struct hr_feed_place *to,
-         const struct hr_feed_place *floor, const atomic_bool *stop,
-         struct hr_error *reterr)
+wait_for(void *user, const struct hr_feed_place *to, const struct hr_feed_place *floor,
+         const atomic_bool *stop, struct hr_error *reterr)
 {
     struct hr_supply *s = user;
     enum hr_err code = HR_OK;
 
-    (void)from;
     pthread_mutex_lock(&s->lock);
     drop_below(s, number_of(s, floor));
     while (code == HR_OK && s->next <= number_of(s, to)) {
