@@ -6,7 +6,8 @@
  * from .npy files in the page cache. The client reads every byte in place, and so does
  * the reader of the bare stream. A worker also makes what it sends: "bare, made" copies
  * each batch from the file before it sends it, and "the worker's graph alone" is a run
- * without a service on the worker's core. One-hot rows cost little more than a memset to
+ * without a service on the worker's core. With TLS, the certificate is made by the
+ * command openssl. One-hot rows cost little more than a memset to
  * make. All figures are per 1000 bytes: 1000 / ns is
  * GB/s; for records, ns are per record.
  */
@@ -179,6 +180,12 @@ static void stop(const struct process *p)
     kill(p->pid, SIGKILL);
     waitpid(p->pid, NULL, 0);
 }
+
+/* A dispatcher and a worker on the first CPU. */
+struct service {
+    struct process dispatcher, worker;
+    const char *ca; /* NULL: without TLS */
+};
 
 static double process_cpu(pid_t pid)
 {
@@ -361,7 +368,9 @@ static void next(struct hr_iter *iter)
     hr_batch_unref(batch);
 }
 
-static struct hr_iter *open_run(struct hr_graph *graph, const char *service)
+/* `ca`: talks TLS with the service; NULL: does not. */
+static struct hr_iter *
+open_run(struct hr_graph *graph, const char *service, const char *ca)
 {
     struct hr_iter_options options;
     struct hr_error error = {0};
@@ -371,16 +380,20 @@ static struct hr_iter *open_run(struct hr_graph *graph, const char *service)
     options.epochs = 0;
     options.threads = 1;
     options.service = service;
+    options.service_tls_ca = ca;
     bench_must(hr_iter_open(graph, &options, &iter, &error), &error);
     return iter;
 }
 
-/* `worker` 0: a run without the service, on this core. */
+/* `service` NULL: a run without one, on this core. */
 static void run(struct bench *bench, const char *row, const struct what *what,
-                const char *service, pid_t worker)
+                const struct service *service)
 {
     struct hr_graph *graph = parse(what);
-    struct hr_iter *iter = open_run(graph, service);
+    struct hr_iter *iter =
+        service == NULL ? open_run(graph, NULL, NULL)
+                        : open_run(graph, service->dispatcher.address, service->ca);
+    pid_t worker = service != NULL ? service->worker.pid : 0;
     double wall = 0, cpu = 0;
 
     for (size_t i = 0; i < what->warm + what->count; i++) {
@@ -404,7 +417,7 @@ static double first_record(const char *service, double spread[2])
 
     for (int i = 0; i < FIRSTS; i++) {
         double began = bench_now();
-        struct hr_iter *iter = open_run(graph, service);
+        struct hr_iter *iter = open_run(graph, service, NULL);
 
         next(iter);
         took[i] = (bench_now() - began) * 1e3;
@@ -432,11 +445,6 @@ static void tf_data(struct bench *bench)
     bench_fact(bench, "tf.data service", "%s", line);
 }
 
-/* A dispatcher and a worker on the first CPU. */
-struct service {
-    struct process dispatcher, worker;
-};
-
 static struct service start_service(const char *flag)
 {
     struct service s = {.dispatcher =
@@ -446,26 +454,54 @@ static struct service start_service(const char *flag)
     return s;
 }
 
+/* The same with TLS. Without the command openssl there is none: false. */
+static bool start_secure(struct service *ret_service)
+{
+    static char cert[4096];
+    char key[4096], command[9000];
+
+    bench_path(cert, sizeof cert, "service-tls.crt");
+    bench_path(key, sizeof key, "service-tls.key");
+    snprintf(command, sizeof command,
+             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes "
+             "-keyout %s -out %s -subj /CN=bench -days 2 -addext "
+             "subjectAltName=IP:127.0.0.1 >/dev/null 2>&1",
+             key, cert);
+    if (system(command) != 0)
+        return false;
+    setenv("HEADRACE_TLS_CERT", cert, 1);
+    setenv("HEADRACE_TLS_KEY", key, 1);
+    setenv("HEADRACE_TLS_CA", cert, 1);
+    *ret_service = start_service("--tcp-only");
+    ret_service->ca = cert;
+    unsetenv("HEADRACE_TLS_CERT");
+    unsetenv("HEADRACE_TLS_KEY");
+    unsetenv("HEADRACE_TLS_CA");
+    return true;
+}
+
 static void stop_service(const struct service *service)
 {
     stop(&service->worker);
     stop(&service->dispatcher);
 }
 
-static void measure(struct bench *bench, const struct what *what,
-                    const struct service *tcp, const struct service *shared)
+static void
+measure(struct bench *bench, const struct what *what, const struct service *tcp,
+        const struct service *shared, const struct service *tls)
 {
     bench_group(bench, what->group);
     bare(bench, "bare TCP stream", what, false);
     if (what->file != NULL)
         bare(bench, "bare, made", what, true);
-    run(bench, "service, TCP", what, tcp->dispatcher.address, tcp->worker.pid);
-    run(bench, "service, shared memory", what, shared->dispatcher.address,
-        shared->worker.pid);
-    run(bench, "the worker's graph alone", what, NULL, 0);
+    run(bench, "service, TCP", what, tcp);
+    if (tls->ca != NULL)
+        run(bench, "service, TLS", what, tls);
+    run(bench, "service, shared memory", what, shared);
+    run(bench, "the worker's graph alone", what, NULL);
 }
 
-static void claims(struct bench *bench)
+static void claims(struct bench *bench, bool secured)
 {
     bench->group = images.group;
     bench_claim_ratio(bench, "bare stream / service, batches", "bare TCP stream",
@@ -477,6 +513,9 @@ static void claims(struct bench *bench)
                       "service, TCP", false, true, 0.9);
     bench_claim_value(bench, "GB/s of one-hot rows through shared memory",
                       1000 / bench_median(bench, "service, shared memory"), true, 18);
+    if (secured)
+        bench_claim_value(bench, "GB/s of one-hot rows through TLS",
+                          1000 / bench_median(bench, "service, TLS"), true, 2);
     bench->group = records.group;
     bench_claim_ratio(bench, "bare stream / service, records", "bare TCP stream",
                       "service, TCP", false, true, 0.9);
@@ -485,8 +524,9 @@ static void claims(struct bench *bench)
 int main(int argc, char **argv)
 {
     static struct bench bench;
-    struct service tcp, shared;
+    struct service tcp, shared, tls = {.ca = NULL};
     double spread[2];
+    bool secured;
 
     bench_init(&bench, argc, argv, "service",
                "the service on one machine: worker and client on a core each, every byte "
@@ -495,13 +535,14 @@ int main(int argc, char **argv)
     bench.cpu_heading = "CPU ns";
     tcp = start_service("--tcp-only");
     shared = start_service(NULL);
+    secured = start_secure(&tls);
     pin(1);
     for (int i = 0; i < bench.rounds; i++) {
-        measure(&bench, &images, &tcp, &shared);
-        measure(&bench, &zeros, &tcp, &shared);
-        measure(&bench, &records, &tcp, &shared);
+        measure(&bench, &images, &tcp, &shared, &tls);
+        measure(&bench, &zeros, &tcp, &shared, &tls);
+        measure(&bench, &records, &tcp, &shared, &tls);
     }
-    claims(&bench);
+    claims(&bench, secured);
     bench_claim_value(&bench, "ms from opening a run to its first record",
                       first_record(tcp.dispatcher.address, spread), false, 10);
     bench_fact(&bench, "first record", "%.1f to %.1f ms", spread[0], spread[1]);
@@ -509,5 +550,7 @@ int main(int argc, char **argv)
     bench_print(&bench);
     stop_service(&tcp);
     stop_service(&shared);
+    if (secured)
+        stop_service(&tls);
     return 0;
 }

@@ -103,6 +103,14 @@ struct hr_iter_options {
     /* File with the token of the service (headrace/service.h); NULL: as the environment
      * says. */
     const char *service_token_file;
+    /* TLS of the service (headrace/service.h): PEM files with the CAs that signed its
+     * certificates, and with the own certificate and key if it asks for one; the name
+     * that its certificates are for if that is not the host of the address. NULL: as the
+     * environment says. */
+    const char *service_tls_ca;
+    const char *service_tls_name;
+    const char *service_tls_cert;
+    const char *service_tls_key;
     uint64_t reserved[3]; /* zero */
 };
 

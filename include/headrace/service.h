@@ -17,7 +17,14 @@
  * Anyone who can connect to a worker can read any file that the worker can read. So all
  * listen on this machine only by default, and beyond it only with a token that all
  * processes of the service share, or if options.insecure says so. The token is sent as
- * it is: use a network where nobody else listens, or an encrypted one.
+ * it is: use TLS, or a network where nobody else listens.
+ *
+ * TLS 1.3 is used if it is given certificates, all in PEM files. Those who listen have
+ * one of their own (tls_cert, tls_key); those who connect know the CAs that signed it
+ * (tls_ca) and check it for the host that they connect to, or for tls_name. A worker does
+ * both. With tls_client_ca a listener asks those who connect for a certificate, too,
+ * signed by one of these CAs. What is NULL comes from HEADRACE_TLS_CERT,
+ * HEADRACE_TLS_KEY, HEADRACE_TLS_CA, HEADRACE_TLS_CLIENT_CA and HEADRACE_TLS_NAME.
  */
 #ifndef HR_SERVICE_H
 #define HR_SERVICE_H
@@ -39,8 +46,11 @@ struct hr_dispatcher_options {
     uint64_t hello_ns;       /* a connection that has not said who it is is closed then */
     const char *token_file;  /* with the token that all of a service share; NULL: as the
                                 environment says (HEADRACE_TOKEN_FILE, HEADRACE_TOKEN) */
-    bool insecure;           /* may listen beyond this machine without a token */
-    uint64_t reserved[4];    /* zero */
+    const char *tls_cert; /* PEM files of TLS, see above; NULL: as the environment says */
+    const char *tls_key;
+    const char *tls_client_ca;
+    bool insecure;        /* may listen beyond this machine without a token */
+    uint64_t reserved[4]; /* zero */
 };
 
 struct hr_worker_options {
@@ -53,9 +63,15 @@ struct hr_worker_options {
     uint64_t drain_ns;   /* for hr_service_drain() to finish its leases in */
     const char *token_file; /* with the token that all of a service share; NULL: as the
                                environment says (HEADRACE_TOKEN_FILE, HEADRACE_TOKEN) */
-    bool insecure;          /* may listen beyond this machine without a token */
-    bool tcp_only;          /* no shared memory for clients on this host */
-    uint64_t reserved[4];   /* zero */
+    const char *tls_cert;   /* PEM files of TLS, and a name, see above; NULL: as the
+                               environment says */
+    const char *tls_key;
+    const char *tls_ca;
+    const char *tls_client_ca;
+    const char *tls_name;
+    bool insecure;        /* may listen beyond this machine without a token */
+    bool tcp_only;        /* no shared memory for clients on this host */
+    uint64_t reserved[4]; /* zero */
 };
 
 /* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 10 s; drain_ns 30 s.
@@ -79,7 +95,7 @@ HR_API const char *hr_service_address(const struct hr_service *service);
 /* Serves in this thread, with threads of its own, until hr_service_stop(), which any
  * thread and any signal handler may call, also before. Fails if threads cannot be
  * started, and if the dispatcher refuses a worker permanently: HR_ERR_DENIED for a wrong
- * token, HR_ERR_UNSUPPORTED for another release. */
+ * token or certificate, HR_ERR_UNSUPPORTED for another release. */
 HR_API HR_CHECK enum hr_err
 hr_service_run(struct hr_service *service, struct hr_error *reterr);
 HR_API void hr_service_stop(struct hr_service *service);

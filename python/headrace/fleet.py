@@ -154,9 +154,8 @@ class Keeper:
         self._command = os.path.abspath(found)
         self._lock = threading.Lock()
         self._pid = os.getpid()
-        environment = {
-            k: v for k, v in os.environ.items() if not k.startswith(("HEADRACE_WORKER_", "HEADRACE_DISPATCHER_"))
-        }
+        foreign = ("HEADRACE_WORKER_", "HEADRACE_DISPATCHER_", "HEADRACE_TLS_")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
         environment.pop("HEADRACE_TOKEN_FILE", None)
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper.py")
         self._process = subprocess.Popen(
@@ -424,7 +423,9 @@ class Member:
             threading.Thread(
                 target=_watch, args=(lease.descriptor(), weakref.ref(self)), name="headrace-fleet", daemon=True
             ).start()
-        return {"service": self._lease.service.address, "service_token_file": f"/proc/self/fd/{self._token}"}
+        plain = dict.fromkeys(("service_tls_ca", "service_tls_name", "service_tls_cert", "service_tls_key"), "")
+        token_file = f"/proc/self/fd/{self._token}"
+        return {"service": self._lease.service.address, "service_token_file": token_file, **plain}
 
     def is_lost(self) -> bool:
         """Whether the fleet ended while the loader has a lease."""

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+_SERVICE_FILES = ("service_token_file", "service_tls_ca", "service_tls_cert", "service_tls_key")
 _TURN_S = 0.1  # between looks whether the run was closed
 _MOVES_MAX = 3  # to other fleets without a batch
 _START_WAIT_S = 5.0  # that close() waits for a run that another thread starts
@@ -69,6 +70,10 @@ class LoaderOptions(TypedDict, total=False):
     ledger: PathLike | None
     service: str | None
     service_token_file: PathLike | None
+    service_tls_ca: PathLike | None
+    service_tls_name: str | None
+    service_tls_cert: PathLike | None
+    service_tls_key: PathLike | None
     workers: str | Workers | None
     ray: bool | RayWorkers
     shard: Shard
@@ -148,10 +153,13 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
         raise ArgumentError(
             f"loader(): service is the 'host:port' of a dispatcher, not {service!r:.60}", param="service"
         )
-    if not isinstance(options.get("service_token_file"), (str, os.PathLike, type(None))):
+    for name in _SERVICE_FILES:
+        if not isinstance(options.get(name), (str, os.PathLike, type(None))):
+            raise ArgumentError(f"loader(): {name} is the path of a file, not {options[name]!r:.60}", param=name)
+    if not isinstance(options.get("service_tls_name"), (str, type(None))):
         raise ArgumentError(
-            f"loader(): service_token_file is the path of a file, not {options['service_token_file']!r:.60}",
-            param="service_token_file",
+            f"loader(): service_tls_name is the name in a certificate, not {options['service_tls_name']!r:.60}",
+            param="service_tls_name",
         )
     fleet = "ray" if options.get("ray", False) is not False else "workers" if options.get("workers") is not None else ""
     if service is not None and fleet:
@@ -159,11 +167,12 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
             f"loader(): service= is for workers that run already, {fleet}= starts some; leave out one of them",
             param=fleet,
         )
-    if fleet and options.get("service_token_file") is not None:
-        raise ArgumentError(
-            f"loader(): workers that {fleet}= starts get a token of their own; leave out service_token_file=",
-            param="service_token_file",
-        )
+    for name in (*_SERVICE_FILES, "service_tls_name"):
+        if fleet and options.get(name) is not None:
+            raise ArgumentError(
+                f"loader(): workers that {fleet}= starts get a token of their own and no TLS; leave out {name}=",
+                param=name,
+            )
     if (service is not None or fleet) and options.get("optimize", False):
         raise ArgumentError(
             "loader(): the order of a service's graph is fixed; use pipe.optimize(), or leave out optimize=",
@@ -246,13 +255,16 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
         "demand": _demand(options.get("demand")),
     }
     ledger, plan = options.get("ledger"), options.get("plan")
-    token_file = options.get("service_token_file")
     if ledger is not None:
         made["ledger"] = os.fspath(ledger)
     if options.get("service") is not None:
         made["service"] = options["service"]
-    if token_file is not None:
-        made["service_token_file"] = os.fspath(token_file)
+    if options.get("service_tls_name") is not None:
+        made["service_tls_name"] = options["service_tls_name"]
+    for name in _SERVICE_FILES:
+        path: PathLike | None = options.get(name)  # type: ignore[assignment]
+        if path is not None:
+            made[name] = os.fspath(path)
     if isinstance(plan, os.PathLike):
         made["plan_name"] = os.fspath(plan)
         with open(plan, encoding="utf-8") as file:

@@ -548,6 +548,10 @@ class Pipeline(Methods):
         ledger: PathLike | None = None,
         service: str | None = None,
         service_token_file: PathLike | None = None,
+        service_tls_ca: PathLike | None = None,
+        service_tls_name: str | None = None,
+        service_tls_cert: PathLike | None = None,
+        service_tls_key: PathLike | None = None,
         workers: str | Workers | None = None,
         ray: bool | RayWorkers = False,
         shard: Shard = "auto",
@@ -598,6 +602,13 @@ class Pipeline(Methods):
                 process does the rest. None (default): that of `distribute`, if any, else this process makes them.
             service_token_file: a file with the service's token; None (default): HEADRACE_TOKEN_FILE or
                 HEADRACE_TOKEN in the environment, if the service has one.
+            service_tls_ca: talk TLS with the service: a PEM file with the CAs that signed its certificates; None
+                (default): HEADRACE_TLS_CA in the environment.
+            service_tls_name: the name that its certificates are for; None (default): HEADRACE_TLS_NAME in the
+                environment, else the host of each address.
+            service_tls_cert: a PEM file with this loader's certificate, for a service that asks for one; None
+                (default): HEADRACE_TLS_CERT in the environment.
+            service_tls_key: a PEM file with its private key; None (default): HEADRACE_TLS_KEY in the environment.
             workers: start a service of its own: "local:2": two processes on this host (`hr.LocalWorkers`); "ray" or
                 "ray:4": actors of the Ray cluster (`hr.RayWorkers`); or an object of these classes, which several
                 loaders may share. It starts with the first loop, and ends with `close()` or the loader. The same

@@ -1,6 +1,7 @@
 """Batches made by the workers of a service, as processes of their own."""
 
 import pathlib
+import shutil
 import subprocess
 from collections.abc import Iterator
 
@@ -17,7 +18,7 @@ def begin(command: str, *words: str) -> tuple[subprocess.Popen[str], str]:
     line = process.stdout.readline()
     if not line:
         said = process.stderr.read()
-        assert "libevent" in said, said
+        assert "libevent" in said or "OpenSSL" in said, said
         pytest.skip(said)
     return process, line.split()[-1]
 
@@ -122,3 +123,35 @@ def test_a_service_with_a_token_needs_it(command: str, tmp_path: pathlib.Path) -
     for process in (dispatcher, worker):
         process.kill()
         process.communicate()
+
+
+def openssl(*words: object) -> None:
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="the command openssl makes the certificates")
+def test_a_service_with_tls(command: str, tmp_path: pathlib.Path) -> None:
+    cert, key, other = tmp_path / "cert", tmp_path / "key", tmp_path / "other"
+    for name, to in (("fleet", cert), ("other", other)):
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key if to == cert else tmp_path / "k",
+                "-out", to, "-subj", f"/CN={name}", "-days", 2, "-addext", f"subjectAltName=DNS:{name}")  # fmt: skip
+    own = ["--tls-cert", str(cert), "--tls-key", str(key)]
+    trust = ["--tls-ca", str(cert), "--tls-name", "fleet", "--tcp-only"]
+    dispatcher, address = begin(command, "dispatcher", "--listen", "127.0.0.1:0", *own)
+    worker, _ = begin(command, "worker", "--dispatcher", address, "--threads", "1", *own, *trust)
+    pipe = numbers()
+    try:
+        secure = pipe.loader(service=address, service_tls_ca=cert, service_tls_name="fleet")
+        assert values(secure) == values(pipe.loader())
+        with pytest.raises(hr.AccessError, match="was not signed by a CA"):
+            values(pipe.loader(service=address, service_tls_ca=other, service_tls_name="fleet"))
+        with pytest.raises(hr.AccessError, match="speaks TLS only"):
+            values(pipe.loader(service=address))
+        with pytest.raises(hr.ArgumentError, match="service_tls_ca"):
+            pipe.loader(service=address, service_tls_ca=3)  # type: ignore[arg-type]
+        with pytest.raises(hr.ArgumentError, match="service_tls_name"):
+            pipe.loader(service=address, service_tls_name=cert)  # type: ignore[arg-type]
+    finally:
+        for process in (dispatcher, worker):
+            process.kill()
+            process.communicate()

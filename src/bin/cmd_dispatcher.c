@@ -16,6 +16,7 @@
 
 struct dispatcher_options {
     const char *listen, *token_file, *control, *events;
+    const char *tls_cert, *tls_key, *tls_client_ca;
     const char *config;
     bool insecure, show_config;
     int64_t peers, jobs, hello_timeout;
@@ -41,6 +42,14 @@ static const struct cli_option dispatcher_table[] = {
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "file with the token that all processes of the service share; default: "
      "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
+    {"tls-cert", 0, CLI_TEXT, AT(tls_cert), "FILE",
+     "talk TLS, with this certificate; PEM, with its chain; default: "
+     "HEADRACE_TLS_CERT of the environment"},
+    {"tls-key", 0, CLI_TEXT, AT(tls_key), "FILE",
+     "its private key, PEM, without a passphrase; default: HEADRACE_TLS_KEY"},
+    {"tls-client-ca", 0, CLI_TEXT, AT(tls_client_ca), "FILE",
+     "take only connections with a certificate that a CA in FILE signed; default: "
+     "HEADRACE_TLS_CLIENT_CA"},
     CLI_OPTION_CONFIG, CLI_OPTION_SHOW_CONFIG,
     {"insecure", 0, CLI_FLAG, AT(insecure), NULL,
      "listen beyond this machine without a token"},
@@ -141,6 +150,9 @@ static int dispatcher_run(void *values, const struct cli_rest *rest)
     dispatcher.control = options->control;
     dispatcher.events_file = options->events;
     dispatcher.token_file = options->token_file;
+    dispatcher.tls_cert = options->tls_cert;
+    dispatcher.tls_key = options->tls_key;
+    dispatcher.tls_client_ca = options->tls_client_ca;
     dispatcher.insecure = options->insecure;
     dispatcher.hello_ns = (uint64_t)options->hello_timeout * 1000000000;
     if (hr_dispatcher_open(&dispatcher, &service, &error) != HR_OK)

@@ -81,6 +81,16 @@ static const struct cli_option run_table[] = {
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "with --service: file with its token; default: HEADRACE_TOKEN_FILE or "
      "HEADRACE_TOKEN of the environment"},
+    {"tls-ca", 0, CLI_TEXT, AT(tls_ca), "FILE",
+     "with --service: talk TLS, and trust certificates that a CA in FILE signed, PEM; default: "
+     "HEADRACE_TLS_CA"},
+    {"tls-name", 0, CLI_TEXT, AT(tls_name), "NAME",
+     "that these certificates are for; default: HEADRACE_TLS_NAME, else the host that it connects to"},
+    {"tls-cert", 0, CLI_TEXT, AT(tls_cert), "FILE",
+     "certificate of this run, if the service asks for one; PEM, with its chain; default: "
+     "HEADRACE_TLS_CERT of the environment"},
+    {"tls-key", 0, CLI_TEXT, AT(tls_key), "FILE",
+     "its private key, PEM, without a passphrase; default: HEADRACE_TLS_KEY"},
     {"profile", 0, CLI_TEXT, AT(profile), "FILE",
      "predict the run by FILE (headrace profile --fuse -o), and keep how well that went for "
      "headrace explain --accuracy"},
@@ -284,6 +294,10 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->service_job = o->job;
     ret->service_after = o->after;
     ret->service_token_file = o->token_file;
+    ret->service_tls_ca = o->tls_ca;
+    ret->service_tls_name = o->tls_name;
+    ret->service_tls_cert = o->tls_cert;
+    ret->service_tls_key = o->tls_key;
 }
 
 /* As the run is planned. */

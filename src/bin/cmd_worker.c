@@ -27,6 +27,7 @@ extern char **environ;
 struct worker_options {
     int64_t fd, threads, peers, hello_timeout, drain_timeout;
     const char *dispatcher, *listen, *address, *token_file;
+    const char *tls_cert, *tls_key, *tls_ca, *tls_client_ca, *tls_name;
     const char *config;
     bool insecure, show_config, tcp_only;
 };
@@ -52,6 +53,19 @@ static const struct cli_option worker_table[] = {
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "file with the token that all processes of the service share; default: "
      "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
+    {"tls-cert", 0, CLI_TEXT, AT(tls_cert), "FILE",
+     "talk TLS, with this certificate; PEM, with its chain; default: "
+     "HEADRACE_TLS_CERT of the environment"},
+    {"tls-key", 0, CLI_TEXT, AT(tls_key), "FILE",
+     "its private key, PEM, without a passphrase; default: HEADRACE_TLS_KEY"},
+    {"tls-ca", 0, CLI_TEXT, AT(tls_ca), "FILE",
+     "CAs that signed the certificate of the dispatcher, PEM; default: "
+     "HEADRACE_TLS_CA"},
+    {"tls-name", 0, CLI_TEXT, AT(tls_name), "NAME",
+     "that its certificate is for; default: HEADRACE_TLS_NAME, else the host that it connects to"},
+    {"tls-client-ca", 0, CLI_TEXT, AT(tls_client_ca), "FILE",
+     "take only connections with a certificate that a CA in FILE signed; default: "
+     "HEADRACE_TLS_CLIENT_CA"},
     CLI_OPTION_CONFIG, CLI_OPTION_SHOW_CONFIG,
     {"insecure", 0, CLI_FLAG, AT(insecure), NULL,
      "listen beyond this machine without a token"},
@@ -96,6 +110,11 @@ static int worker_serve(const struct worker_options *options)
     worker.peers_max = (uint32_t)options->peers;
     worker.drain_ns = (uint64_t)options->drain_timeout * 1000000000;
     worker.token_file = options->token_file;
+    worker.tls_cert = options->tls_cert;
+    worker.tls_key = options->tls_key;
+    worker.tls_ca = options->tls_ca;
+    worker.tls_client_ca = options->tls_client_ca;
+    worker.tls_name = options->tls_name;
     worker.insecure = options->insecure;
     worker.hello_ns = (uint64_t)options->hello_timeout * 1000000000;
     if (hr_worker_open(&worker, &service, &error) != HR_OK)

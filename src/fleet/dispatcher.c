@@ -304,7 +304,7 @@ static void close_dispatcher(struct hr_service *service)
 
 static enum hr_err
 open_control(struct hr_dispatcher_process *d, const struct hr_dispatcher_options *o,
-             const struct hr_token *token, struct hr_error *reterr)
+             const struct hr_token *token, bool has_tls, struct hr_error *reterr)
 {
     static const char *const open[] = {"/healthz", "/readyz", NULL};
     const struct hr_http_options http = {.listen = o->control,
@@ -316,6 +316,7 @@ open_control(struct hr_dispatcher_process *d, const struct hr_dispatcher_options
     if (o->control == NULL)
         return HR_OK;
     HR_TRY(hr__token_check_listen(token, o->control, o->insecure, reterr));
+    HR_TRY(hr__fleet_check_control(o->control, has_tls, o->insecure, reterr));
     HR_TRY(hr__http_open(d->base.net, &http, &d->control, reterr));
     d->base.control = hr__http_address(d->control);
     return HR_OK;
@@ -341,6 +342,8 @@ static enum hr_err init(struct hr_dispatcher_process *d,
                                  .stranger_ns = o->hello_ns,
                                  .hooks = &hooks,
                                  .user = d};
+    const struct hr_tls_files tls = {
+        .cert = o->tls_cert, .key = o->tls_key, .client_ca = o->tls_client_ca};
 
     d->base.close = close_dispatcher;
     d->peers_max = o->peers_max;
@@ -352,10 +355,11 @@ static enum hr_err init(struct hr_dispatcher_process *d,
     HR_TRY(hr__actions_init(&d->actions, reterr));
     HR_TRY(hr__lease_init(&d->role, &lease, reterr));
     HR_TRY(hr__token_load(o->token_file, &net.token, reterr));
-    HR_TRY(hr__token_check_listen(&net.token, o->listen, o->insecure, reterr));
+    HR_TRY(
+        hr__fleet_open_tls(&tls, HR_TLS_LISTENS, o->listen, o->insecure, &net, reterr));
     HR_TRY(hr__net_open(&net, &d->base.net, reterr));
     HR_TRY(hr__net_listen(d->base.net, o->listen, reterr));
-    HR_TRY(open_control(d, o, &net.token, reterr));
+    HR_TRY(open_control(d, o, &net.token, net.tls != NULL, reterr));
     if (o->events_file != NULL)
         HR_TRY(hr__events_open(o->events_file, &d->events, reterr));
     hr__events_add(d->events, "dispatcher_started", "address",

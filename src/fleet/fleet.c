@@ -58,3 +58,31 @@ void hr__fleet_refuse(struct hr_net *net, uint32_t peer, const struct hr_error *
     hr__net_send(net, peer, &frame);
     hr__net_drop(net, peer);
 }
+
+enum hr_err
+hr__fleet_open_tls(const struct hr_tls_files *files, unsigned uses, const char *listen,
+                   bool insecure, struct hr_net_options *net, struct hr_error *reterr)
+{
+    enum hr_err code;
+
+    HR_TRY(hr__tls_open(files, uses, &net->tls, reterr));
+    code = hr__token_check_listen(&net->token, listen,
+                                  insecure || hr__tls_asks_clients(net->tls), reterr);
+    if (code != HR_OK)
+        hr__tls_close(net->tls);
+    return code;
+}
+
+enum hr_err hr__fleet_check_control(const char *listen, bool has_tls, bool insecure,
+                                    struct hr_error *reterr)
+{
+    const struct hr_token none = {0};
+
+    if (!has_tls || hr__token_check_listen(&none, listen, insecure, NULL) == HR_OK)
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_ARGUMENT,
+                    "the control port has no TLS: at %s others could read the token that "
+                    "TLS hides elsewhere; listen at 127.0.0.1 and put a proxy with TLS "
+                    "in front, or say --insecure",
+                    listen);
+}

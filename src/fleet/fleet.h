@@ -30,6 +30,18 @@ void hr__fleet_perform(struct hr_net *net, struct hr_actions *actions);
 void hr__fleet_send_text(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
                          const char *text, size_t bytes);
 
+/* Opens the TLS of a process that listens, and refuses to listen beyond this machine
+ * where everybody could connect: without a token, without certificates of clients, and
+ * not `insecure`. As hr__tls_open() and hr__token_check_listen(). */
+HR_CHECK enum hr_err
+hr__fleet_open_tls(const struct hr_tls_files *files, unsigned uses, const char *listen,
+                   bool insecure, struct hr_net_options *net, struct hr_error *reterr);
+
+/* HTTP has no TLS here: with the token it would show what TLS hides. HR_ERR_ARGUMENT if
+ * it listens beyond this machine. */
+HR_CHECK enum hr_err hr__fleet_check_control(const char *listen, bool has_tls,
+                                             bool insecure, struct hr_error *reterr);
+
 /* Sends an ERROR with this error, and closes. */
 void hr__fleet_refuse(struct hr_net *net, uint32_t peer, const struct hr_error *error);
 

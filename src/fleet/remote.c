@@ -117,6 +117,8 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     hr__client_lost(&r->client, peer);
     if (why->code != HR_ERR_CANCELLED && r->told_by != peer)
         r->last = *why;
+    if (why->code == HR_ERR_DENIED && r->told_by != peer)
+        fail(r, why);
     if (r->told_by == peer)
         r->told_by = 0;
     if (worker != NULL) {
@@ -441,6 +443,10 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
                                  .tick_ns = HR_FLEET_TICK_NS,
                                  .hooks = &hooks,
                                  .user = r};
+    const struct hr_tls_files tls = {.cert = options->service_tls_cert,
+                                     .key = options->service_tls_key,
+                                     .ca = options->service_tls_ca,
+                                     .name = options->service_tls_name};
 
     HR_TRY(hr_graph_freeze(r->graph, reterr));
     HR_TRY(hr__outputs_init(&r->outputs, r->graph, options, reterr));
@@ -454,12 +460,15 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
     if (r->address == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(hr__token_load(options->service_token_file, &net.token, reterr));
+    HR_TRY(hr__tls_open(&tls, HR_TLS_CONNECTS, &net.tls, reterr));
     HR_TRY(hr__net_open(&net, &r->net, reterr));
     r->desk = hr__desk_create(wake, r->net);
     if (r->desk == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     r->outputs.options.state = r->outputs.options.service = NULL; /* the caller's */
     r->outputs.options.service_job = r->outputs.options.service_token_file = NULL;
+    r->outputs.options.service_tls_ca = r->outputs.options.service_tls_name = NULL;
+    r->outputs.options.service_tls_cert = r->outputs.options.service_tls_key = NULL;
     HR_TRY(hr__net_connect(r->net, r->address, &r->dispatcher, reterr));
     return hr__thread_start(&r->thread, "hr-client", loop, r, reterr);
 }

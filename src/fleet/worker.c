@@ -197,14 +197,19 @@ static void on_woken(void *user)
 
 /* A dispatcher that will never take this worker ends it: its error is that of the run. */
 static void
+give_up(struct hr_worker_process *w, enum hr_err code, const char *what, const char *why)
+{
+    if (w->base.error.code == HR_OK)
+        hr__fail(&w->base.error, code, "the dispatcher at %s %s: %s", w->dispatcher, what,
+                 why);
+    hr__net_stop(net_of(w));
+}
+
+static void
 take_refusal(struct hr_worker_process *w, uint32_t peer, const struct hr_frame *frame)
 {
-    if (peer != w->link || hr__client_is_passing(frame->u.error.code))
-        return;
-    hr__fail(&w->base.error, frame->u.error.code,
-             "the dispatcher at %s refuses this worker: %s", w->dispatcher,
-             frame->u.error.text);
-    hr__net_stop(net_of(w));
+    if (peer == w->link && !hr__client_is_passing(frame->u.error.code))
+        give_up(w, frame->u.error.code, "refuses this worker", frame->u.error.text);
 }
 
 static void
@@ -235,12 +240,13 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     struct hr_worker_process *w = user;
     struct hr_worker_job *job = w->peers[peer].job;
 
-    (void)why;
     hr__lend_finish(&w->peers[peer].lender);
     hr__serve_lost(&w->role, peer);
     if (peer == w->link) {
         w->link = 0;
         w->retry_ns = hr__now_ns() + HR_FLEET_RETRY_NS;
+        if (why->code == HR_ERR_DENIED)
+            give_up(w, why->code, "and this worker cannot talk", why->message);
     }
     w->peers[peer] = (struct hr_worker_peer){0};
     if (job != NULL) {
@@ -351,6 +357,11 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
                                  .stranger_ns = o->hello_ns,
                                  .hooks = &hooks,
                                  .user = w};
+    const struct hr_tls_files tls = {.cert = o->tls_cert,
+                                     .key = o->tls_key,
+                                     .ca = o->tls_ca,
+                                     .client_ca = o->tls_client_ca,
+                                     .name = o->tls_name};
 
     pthread_cond_init(&w->work, NULL);
     w->base.close = close_worker;
@@ -369,7 +380,8 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
     HR_TRY(hr__actions_init(&w->actions, reterr));
     HR_TRY(hr__serve_init(&w->role, &serve, reterr));
     HR_TRY(hr__token_load(o->token_file, &net.token, reterr));
-    HR_TRY(hr__token_check_listen(&net.token, o->listen, o->insecure, reterr));
+    HR_TRY(hr__fleet_open_tls(&tls, HR_TLS_LISTENS | HR_TLS_CONNECTS, o->listen,
+                              o->insecure, &net, reterr));
     HR_TRY(hr__net_open(&net, &w->base.net, reterr));
     HR_TRY(hr__net_listen(w->base.net, o->listen, reterr));
     HR_TRY(set_address(w, o->address, reterr));

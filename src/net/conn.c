@@ -50,6 +50,7 @@ void hr__conn_free(struct hr_conn *conn)
     for (size_t i = 0; i < conn->fd_count; i++)
         close(conn->fds[i]);
     drop_queue(conn);
+    hr__tls_unlink(conn->tls);
     hr__intake_finish(&conn->intake);
     hr__free(conn);
 }
@@ -92,6 +93,10 @@ static void kill_errno(struct hr_conn *conn, int errnum, const char *what)
 {
     struct hr_error why = {0};
 
+    if (conn->tls != NULL && errnum == EPROTO) {
+        hr__conn_kill(conn, hr__tls_failure(conn->tls));
+        return;
+    }
     hr__fail_errno(&why, HR_ERR_IO, errnum, "%s", what);
     hr__conn_kill(conn, &why);
 }
@@ -103,17 +108,24 @@ void hr__conn_end_closing(struct hr_conn *conn)
         return;
     if (hr__now_ns() >= conn->deadline_ns) {
         hr__conn_kill(conn, &conn->why);
-    } else if (conn->first == NULL && !conn->shut) {
+    } else if (!hr__conn_has_output(conn) && !conn->shut) {
         conn->shut = true;
+        if (conn->tls != NULL)
+            hr__tls_say_end(conn->tls);
         (void)shutdown(conn->fd, SHUT_WR);
     }
 }
 
 /* ---- writing ---- */
 
+bool hr__conn_has_output(const struct hr_conn *conn)
+{
+    return conn->first != NULL || (conn->tls != NULL && hr__tls_waiting(conn->tls) > 0);
+}
+
 void hr__conn_arm(struct hr_conn *conn)
 {
-    bool wanted = conn->first != NULL && conn->state != HR_CONN_DEAD;
+    bool wanted = hr__conn_has_output(conn) && conn->state != HR_CONN_DEAD;
 
     if (conn->state == HR_CONN_CONNECTING || conn->writes == wanted)
         return;
@@ -239,7 +251,7 @@ static void written(struct hr_conn *conn, size_t bytes)
 
 void hr__conn_write(struct hr_conn *conn)
 {
-    while (conn->first != NULL) {
+    while (hr__conn_has_output(conn)) {
         struct iovec parts[WRITE_PARTS];
         ssize_t done = hr__conn_transmit(conn, parts, gather(conn, parts));
 
@@ -319,6 +331,7 @@ static void take(struct hr_conn *conn, const char *bytes, size_t count)
 
         if (hr__intake_add(&conn->intake, bytes, count, &used, &complete, &frame, &data,
                            &error) != HR_OK) {
+            hr__conn_expect_no_tls(conn, &error);
             hr__conn_refuse(conn, &error);
             return;
         }
@@ -380,6 +393,8 @@ void hr__conn_read(struct hr_conn *conn)
         got = read_once(conn);
         total += got;
     } while (got > 0 && total < HR_NET_READ_MAX && conn->state == HR_CONN_OPEN);
+    if (got > 0 && conn->tls != NULL && hr__tls_has_more(conn->tls))
+        hr__event.active(conn->on_read, EV_READ, 1); /* the socket may have no more */
 }
 
 /* ---- sending ---- */
@@ -406,7 +421,7 @@ static void enqueue(struct hr_conn *conn, struct hr_net_out *out)
         hr__conn_write(conn);
         conn->sent = false; /* the caller sees that */
     }
-    if (conn->first == NULL || conn->writes || conn->listed)
+    if (!hr__conn_has_output(conn) || conn->writes || conn->listed)
         return;
     conn->listed = true;
     conn->next_to_arm = conn->net->to_arm;

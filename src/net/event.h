@@ -10,6 +10,7 @@
 
 /* Of a function F(name): one member for each that is used, named without `event_`. */
 #define HR_EVENT_FUNCTIONS(F)                                                            \
+    F(active)                                                                            \
     F(add)                                                                               \
     F(base_free)                                                                         \
     F(base_loop)                                                                         \

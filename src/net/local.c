@@ -92,6 +92,7 @@ enum hr_err hr__net_connect_local(struct hr_net *net, const char *name,
     if (conn == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "no memory for a connection");
     snprintf(conn->address, sizeof conn->address, "%s", name);
+    conn->told = true;
     *ret_peer = conn->peer;
     return HR_OK;
 }
@@ -148,6 +149,8 @@ ssize_t hr__conn_receive(struct hr_conn *conn, struct iovec *parts, size_t count
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
     ssize_t got;
 
+    if (conn->tls != NULL)
+        return hr__tls_read(conn->tls, parts, count);
     if (!conn->local)
         return readv(conn->fd, parts, (int)count);
     message.msg_control = control.bytes;
@@ -166,6 +169,8 @@ ssize_t hr__conn_transmit(struct hr_conn *conn, struct iovec *parts, size_t coun
     struct cmsghdr *c;
     ssize_t done;
 
+    if (conn->tls != NULL)
+        return hr__tls_write(conn->tls, parts, count);
     if (first->fd >= 0 && conn->local) {
         message.msg_control = control.bytes;
         message.msg_controllen = CMSG_SPACE(sizeof(int));

@@ -181,7 +181,7 @@ static void settle(struct hr_net *net)
         struct hr_conn *conn = net->dead;
 
         net->dead = conn->next_dead;
-        if (hooks->lost != NULL && conn->peer != 0)
+        if (hooks->lost != NULL && conn->told)
             hooks->lost(net->options.user, conn->peer, &conn->why);
         remove_conn(net, conn);
         arm_listed(net);
@@ -190,7 +190,7 @@ static void settle(struct hr_net *net)
 
 static void finish_connect(struct hr_conn *conn)
 {
-    struct hr_net *net = conn->net;
+    const struct hr_net *net = conn->net;
     struct hr_error why = {0};
     int failed = 0;
     socklen_t bytes = sizeof failed;
@@ -205,11 +205,26 @@ static void finish_connect(struct hr_conn *conn)
         hr__conn_kill(conn, &why);
         return;
     }
-    conn->state = HR_CONN_OPEN;
     tune_open(conn->fd);
-    hr__conn_authenticate(conn);
-    if (net->options.hooks->connected != NULL)
-        net->options.hooks->connected(net->options.user, conn->peer);
+    if (net->options.tls != NULL && !conn->local)
+        hr__conn_secure(conn);
+    else
+        hr__net_opened(conn);
+}
+
+void hr__net_opened(struct hr_conn *conn)
+{
+    const struct hr_net_hooks *hooks = conn->net->options.hooks;
+    bool accepted = conn->address[0] == '\0';
+
+    conn->state = HR_CONN_OPEN;
+    conn->told = true;
+    if (!accepted)
+        hr__conn_authenticate(conn);
+    if (accepted && hooks->accepted != NULL)
+        hooks->accepted(conn->net->options.user, conn->peer);
+    else if (!accepted && hooks->connected != NULL)
+        hooks->connected(conn->net->options.user, conn->peer);
 }
 
 static void write_more(struct hr_conn *conn)
@@ -233,6 +248,8 @@ static void on_conn(evutil_socket_t fd, short what, void *user)
     hr__net_lock(net);
     if (conn->state == HR_CONN_CONNECTING)
         finish_connect(conn);
+    else if (conn->state == HR_CONN_SHAKING)
+        hr__conn_shake(conn);
     else if (conn->state != HR_CONN_DEAD && (what & EV_WRITE))
         write_more(conn);
     else if (conn->state != HR_CONN_DEAD)
@@ -267,26 +284,37 @@ enum hr_err hr__net_connect(struct hr_net *net, const char *address, uint32_t *r
     if (conn == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "no memory for a connection");
     snprintf(conn->address, sizeof conn->address, "%s", address);
+    conn->told = true;
     *ret_peer = conn->peer;
     return HR_OK;
 }
 
 /* ---- listening ---- */
 
-/* Sends ERROR to a connection for which there is no place. It lingers: closing at once
- * could discard the message if the peer is still sending. */
-static void turn_away(struct hr_net *net, int fd)
+static void send_no_place(const struct hr_net *net, int fd, bool secured)
 {
     struct hr_frame frame = {.type = HR_FRAME_ERROR};
     char bytes[HR_FRAME_HEAD + HR_FRAME_CONTROL_MAX];
-    struct hr_conn *conn;
 
-    net->turned_away++;
+    if (secured) { /* no frame is taken before the handshake */
+        (void)!send(fd, HR_TLS_NO_PLACE, HR_TLS_NO_PLACE_BYTES, MSG_NOSIGNAL);
+        return;
+    }
     frame.u.error.code = HR_ERR_LIMIT;
     snprintf(frame.u.error.text, sizeof frame.u.error.text,
              "there are %u connections already; raise the limit or try again later",
              net->options.peers_max);
     (void)!send(fd, bytes, hr__frame_write(&frame, bytes), MSG_NOSIGNAL);
+}
+
+/* Tells a connection that there is no place for it. It lingers: closing at once could
+ * discard the message if the peer is still sending. */
+static void turn_away(struct hr_net *net, int fd, bool secured)
+{
+    struct hr_conn *conn;
+
+    net->turned_away++;
+    send_no_place(net, fd, secured);
     if (net->away_count == HR_NET_AWAY_MAX) {
         close(fd);
         return;
@@ -327,6 +355,9 @@ static void drop_stranger(struct hr_conn *conn, enum hr_err code, const char *te
     if (conn->state == HR_CONN_OPEN) {
         conn->net->strangers_closed++;
         hr__conn_refuse(conn, &why);
+    } else if (conn->state == HR_CONN_SHAKING) {
+        conn->net->strangers_closed++;
+        hr__conn_kill(conn, &why);
     }
 }
 
@@ -355,15 +386,15 @@ static void expire_strangers(struct hr_net *net)
     }
 }
 
-/* Gives a new connection a number, or turns it away. */
-static void place(struct hr_net *net, int fd)
+/* Gives a new connection a number, or turns it away. `secured`: it begins with TLS. */
+static void place(struct hr_net *net, int fd, bool secured)
 {
     struct hr_conn *conn;
 
     if (net->free_count == 0 && net->first_stranger != NULL)
         evict_stranger(net);
     if (net->free_count == 0) {
-        turn_away(net, fd);
+        turn_away(net, fd, secured);
         return;
     }
     conn = hr__net_add_conn(net, fd, HR_CONN_OPEN);
@@ -371,8 +402,10 @@ static void place(struct hr_net *net, int fd)
         return;
     conn->intake.guarded = net->options.token.bytes > 0;
     add_stranger(net, conn);
-    if (net->options.hooks->accepted != NULL)
-        net->options.hooks->accepted(net->options.user, conn->peer);
+    if (secured)
+        hr__conn_secure(conn);
+    else
+        hr__net_opened(conn);
 }
 
 static void on_accept(evutil_socket_t listener, short what, void *user)
@@ -397,7 +430,7 @@ static void on_accept(evutil_socket_t listener, short what, void *user)
             close(fd);
             continue;
         }
-        place(net, fd);
+        place(net, fd, net->options.tls != NULL && listener != net->local_fd);
     }
     settle(net);
     hr__net_unlock(net);
@@ -521,9 +554,13 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     (void)fd;
     (void)what;
     hr__net_lock(net);
-    for (uint32_t i = 1; net->closing > 0 && i <= net->options.peers_max; i++)
-        if (net->conns[i] != NULL)
+    for (uint32_t i = 1;
+         (net->closing > 0 || net->options.tls != NULL) && i <= net->options.peers_max;
+         i++)
+        if (net->conns[i] != NULL) {
             hr__conn_end_closing(net->conns[i]);
+            hr__conn_end_shaking(net->conns[i]);
+        }
     for (struct hr_conn *conn = net->away; conn != NULL; conn = conn->next_away)
         hr__conn_end_closing(conn);
     expire_strangers(net);
@@ -564,8 +601,10 @@ enum hr_err hr__net_open(const struct hr_net_options *options, struct hr_net **r
     struct hr_net *net = hr__calloc(1, sizeof *net);
     enum hr_err code = HR_ERR_MEMORY;
 
-    if (net == NULL)
+    if (net == NULL) {
+        hr__tls_close(options->tls);
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
     net->options = *options;
     net->wake_fd = net->listen_fd = net->local_fd = -1;
     pthread_mutex_init(&net->lock, NULL);
@@ -621,6 +660,7 @@ void hr__net_close(struct hr_net *net)
     if (net->wake_fd >= 0)
         close(net->wake_fd);
     hr_pool_unref(net->pool);
+    hr__tls_close(net->options.tls);
     hr__free(net->conns);
     hr__free(net->free);
     pthread_mutex_destroy(&net->lock);

@@ -20,6 +20,10 @@
  * or receive an ERROR frame with HR_ERR_DENIED before anything is received for them.
  * AUTH frames do not reach the hooks.
  *
+ * With TLS, all connections but those on one host by Unix sockets begin with a handshake;
+ * `accepted` and `connected` come after it. A peer without TLS receives an ERROR frame
+ * with HR_ERR_DENIED. `lost` with HR_ERR_DENIED: one side does not trust the other.
+ *
  * Connections are numbered from 1 on. A number is reused only after `lost`.
  */
 #ifndef HR_NET_NET_H
@@ -28,6 +32,7 @@
 #include <pthread.h>
 
 #include "headrace/buffer.h"
+#include "net/tls.h"
 #include "net/token.h"
 #include "wire/frame.h"
 
@@ -41,7 +46,8 @@ struct hr_net_hooks {
     /* A frame; `data` is its body, a reference that the hook owns, or NULL. */
     void (*frame)(void *user, uint32_t peer, const struct hr_frame *frame,
                   struct hr_buffer *data);
-    /* The connection is gone, or could not be made. */
+    /* The connection is gone, or could not be made. HR_ERR_DENIED: it will not be made
+     * next time either. */
     void (*lost)(void *user, uint32_t peer, const struct hr_error *why);
     /* A body that waited has been handed to the system. */
     void (*sent)(void *user, uint32_t peer);
@@ -56,6 +62,7 @@ struct hr_net_options {
     uint64_t tick_ns;
     uint64_t stranger_ns; /* to become known; 0: accepted connections are known */
     struct hr_token token;
+    struct hr_tls *tls; /* NULL: without. The net's, also if it does not open */
     const struct hr_net_hooks *hooks;
     void *user;
 };

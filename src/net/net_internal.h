@@ -11,6 +11,7 @@
 #include "net/event.h"
 #include "net/intake.h"
 #include "net/net.h"
+#include "net/tls.h"
 
 #define HR_NET_SCRATCH 65536u /* bytes that are read at once */
 #define HR_NET_FDS_MAX 64u    /* that came and were not taken */
@@ -38,6 +39,7 @@ struct hr_net_out {
 
 enum hr_conn_state {
     HR_CONN_CONNECTING,
+    HR_CONN_SHAKING, /* hands with TLS, until `deadline_ns`: nothing can be sent yet */
     HR_CONN_OPEN,
     HR_CONN_CLOSING, /* sends the rest; ends with the peer's end, or at `deadline_ns` */
     HR_CONN_DEAD,    /* listed; `lost` is due */
@@ -51,10 +53,13 @@ struct hr_conn {
     int fds[HR_NET_FDS_MAX]; /* that came, oldest first */
     size_t fd_count;
     enum hr_conn_state state;
-    bool writes; /* on_write is added */
-    bool sent;   /* a body was, from the queue: the hook is due */
-    bool listed; /* in hr_net.to_arm */
-    bool shut;   /* the peer was told that nothing follows */
+    bool writes;             /* on_write is added */
+    bool sent;               /* a body was, from the queue: the hook is due */
+    bool listed;             /* in hr_net.to_arm */
+    bool shut;               /* the peer was told that nothing follows */
+    bool told;               /* hooks know it: they are told when it is lost */
+    bool heard;              /* the peer's first byte began TLS */
+    struct hr_tls_link *tls; /* or NULL */
     struct event *on_read, *on_write;
     struct hr_intake intake;
     struct hr_net_out *first, *last;
@@ -109,6 +114,8 @@ void hr__conn_refuse(struct hr_conn *conn, const struct hr_error *error);
 void hr__conn_authenticate(struct hr_conn *conn);
 /* Takes it out of the list of strangers; does nothing if it is not there. */
 void hr__conn_know(struct hr_conn *conn);
+/* Whether anything waits to be written. */
+bool hr__conn_has_output(const struct hr_conn *conn);
 /* Writes what the system takes. */
 void hr__conn_write(struct hr_conn *conn);
 /* Adds or removes the write event as the queue demands. In the loop. */
@@ -120,6 +127,18 @@ void hr__conn_end_closing(struct hr_conn *conn);
 enum hr_err hr__net_accept_at(struct hr_net *net, int fd, struct event **ret_event,
                               struct hr_error *reterr);
 struct hr_conn *hr__net_add_conn(struct hr_net *net, int fd, enum hr_conn_state state);
+
+/* net.c. The connection is ready for frames: hooks are told. */
+void hr__net_opened(struct hr_conn *conn);
+
+/* secure.c. Begins TLS on a connection that was just made or accepted. */
+void hr__conn_secure(struct hr_conn *conn);
+/* Continues the handshake. */
+void hr__conn_shake(struct hr_conn *conn);
+/* Ends a handshake that takes too long. */
+void hr__conn_end_shaking(struct hr_conn *conn);
+/* Of malformed bytes: replaces the error if they are the beginning of TLS. */
+void hr__conn_expect_no_tls(const struct hr_conn *conn, struct hr_error *error);
 
 /* local.c. Whether the other end of a Unix socket is a process of this user. */
 bool hr__net_is_same_user(int fd);
