@@ -85,7 +85,9 @@ def test_another_repository_is_refused(tree: pathlib.Path) -> None:
 
 
 def test_the_version_of_the_library_counts(tree: pathlib.Path) -> None:
-    commit(tree, "meson.build", FILES["meson.build"].replace("headrace', version: '1.2.3'", "headrace', version: '1.2.2'"))
+    commit(
+        tree, "meson.build", FILES["meson.build"].replace("headrace', version: '1.2.3'", "headrace', version: '1.2.2'")
+    )
     code, out = release(tree)
     assert code == 1 and "version: '1.2.2'" in out
 
