@@ -14,7 +14,7 @@ FILES = {
     "meson.build": "project('headrace', 'c',\n  version: '1.2.3',\n)\nshared_library('headrace', version: '1.2.3')\n",
     "CITATION.cff": "cff-version: 1.2.0\nversion: 1.2.3\n",
     "pyproject.toml": '[project.urls]\nHomepage = "https://code.example/some/headrace"\n',
-    "CHANGELOG.md": "# Changelog\n\n## 1.2.3 (2026-11-23)\n",
+    "CHANGELOG.md": "# Changelog\n\n## [1.2.3] - 2026-11-23\n",
 }
 
 
