@@ -64,7 +64,8 @@ def the_token_comes_first_within_tls():
 def settings_come_from_the_environment_and_from_a_file_too():
     text = graph("numbers.yaml", numbers)
     file = temp / "worker.conf"
-    file.write_text(f"tls-cert: {certificate('server')}\ntls-key: {key('server')}\ntls-ca: {authority('ca')}\ntcp-only: yes\n")
+    file.write_text(f"tls-cert: {certificate('server')}\ntls-key: {key('server')}\n"
+                    f"tls-ca: {authority('ca')}\ntcp-only: yes\n")
     with Service(0, options=own("server")) as service:
         service.workers = [begin("worker", "--dispatcher", service.address, "--config", file)]
         done = run("run", text, "-q", "--digest", "--service", service.address, env={"HEADRACE_TLS_CA": str(authority("ca"))})
@@ -199,6 +200,19 @@ def a_full_dispatcher_with_tls_makes_a_run_wait():
         first.communicate()
         out, errors = second.communicate(timeout=LONG)
         assert out.strip() == digest(text), errors
+
+
+@test
+def half_a_handshake_is_closed_in_time():
+    with Service(0, options=[*own("server"), "--hello-timeout", 1]) as service:
+        host, port = service.address.split(":")
+        for said in (b"", b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"):
+            with socket.create_connection((host, int(port)), timeout=LONG) as silent:
+                silent.sendall(said)
+                try:
+                    assert silent.recv(100) == b""
+                except ConnectionResetError:
+                    pass
 
 
 def service_is_full(service):
