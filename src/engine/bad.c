@@ -86,7 +86,6 @@ void hr__run_locate(const struct hr_graph *graph, uint32_t source,
     const struct hr_graph_node *n = &graph->nodes[source];
     char unused[sizeof error->file], *file = error->file;
     uint64_t offset = 0;
-    bool located = error->record > 0; /* by the worker whose record it is */
 
     assert(n->op->kind == HR_OP_SOURCE);
     if (error->file[0] != '\0') /* the op has set it */
@@ -100,8 +99,7 @@ void hr__run_locate(const struct hr_graph *graph, uint32_t source,
     error->offset = (int64_t)offset;
     error->depth = id->depth;
     memcpy(error->children, id->child, sizeof error->children);
-    if (!located)
-        append_place(graph, error);
+    append_place(graph, error);
 }
 
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,

@@ -80,7 +80,8 @@ static void give_up(struct hr_pass *pass, uint32_t node, enum hr_err code)
     hr__pass_give_up(pass, node);
 }
 
-static void take_row(struct hr_pass *pass, const struct hr_segment *segment,
+/* Returns false if the record failed there. */
+static bool take_row(struct hr_pass *pass, const struct hr_segment *segment,
                      struct hr_value *values, uint32_t row)
 {
     struct hr_runner *runner = pass->runner;
@@ -90,15 +91,41 @@ static void take_row(struct hr_pass *pass, const struct hr_segment *segment,
     bool fatal = false;
     enum hr_err code = feed->get(feed->user, &place, values, &fatal, &runner->error);
 
-    if (code != HR_OK) {
+    if (code != HR_OK && fatal) {
         runner->error.code = code;
-        hr__pass_fail(pass, row, feed->node, NULL, fatal);
-        return;
+        hr__pass_fail(pass, row, feed->node, NULL, true);
+        return true;
     }
+    if (code != HR_OK)
+        return false;
     for (size_t f = 0; f < segment->result_count; f++) {
         slots[segment->results[f]] = values[f];
         pass->bytes += values[f].bytes;
     }
+    return true;
+}
+
+/* Lists in `failed` the rows whose records failed there; returns how many. */
+static uint32_t take_rows(struct hr_pass *pass, const struct hr_segment *segment,
+                          struct hr_value *values, uint32_t *failed)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < pass->chunk->live_count; i++)
+        if (!take_row(pass, segment, values, pass->chunk->live[i]))
+            failed[count++] = pass->chunk->live[i];
+    return count;
+}
+
+/* A record that failed there is made here again: a value that could not be made there may
+ * not be needed, since a filter after the cut drops the record, say. So the record is
+ * bad, by the same node, only if it is in a run without a service. */
+static void run_failed(struct hr_pass *pass, const struct hr_segment *segment,
+                       const uint32_t *failed, uint32_t count)
+{
+    memset(&pass->runner->error, 0, sizeof pass->runner->error);
+    for (uint32_t i = 0; i < count; i++)
+        hr__pass_run_row(pass, segment, failed[i]);
 }
 
 static enum hr_err wait_for(struct hr_pass *pass)
@@ -122,17 +149,22 @@ void hr__feed_segment(struct hr_pass *pass, const struct hr_segment *segment)
     unsigned was = hr__meter_begin(runner, node);
     struct hr_value *values = hr__arena_alloc(
         &runner->thread.arena, (segment->result_count + 1) * sizeof *values);
+    uint32_t *failed =
+        hr__arena_alloc(&runner->thread.arena, pass->chunk->live_count * sizeof *failed);
+    uint32_t failed_count = 0;
     enum hr_err code;
 
     if (hr__pass_stopped(pass))
         code = HR_ERR_CANCELLED;
-    else if (values == NULL)
+    else if (values == NULL || failed == NULL)
         code = hr__fail(&runner->error, HR_ERR_MEMORY, "out of memory");
     else
         code = wait_for(pass);
     if (code != HR_OK)
         give_up(pass, node, code);
-    for (uint32_t i = 0; code == HR_OK && i < pass->chunk->live_count; i++)
-        take_row(pass, segment, values, pass->chunk->live[i]);
+    if (code == HR_OK)
+        failed_count = take_rows(pass, segment, values, failed);
     hr__meter_end(runner, was);
+    if (failed_count > 0)
+        run_failed(pass, segment, failed, failed_count);
 }

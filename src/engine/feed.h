@@ -4,7 +4,8 @@
  *
  * The steps up to a node have the variant `remote`. All else is as in any run: positions,
  * blocks, identities, places and states are this engine's, so what comes after the node
- * cannot tell. A substitute for a bad record is made here, by the same steps.
+ * cannot tell. A record that failed there, and a substitute for a bad one, are made here,
+ * by the same steps.
  */
 #ifndef HR_ENGINE_FEED_H
 #define HR_ENGINE_FEED_H

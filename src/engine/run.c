@@ -592,31 +592,34 @@ static void begin_rows(struct hr_pass *pass)
         keep_id(pass, chunk->live[i]);
 }
 
-static void run_local(struct hr_pass *pass, const struct hr_segment *segment)
+void hr__pass_run_row(struct hr_pass *pass, const struct hr_segment *segment,
+                      uint32_t row)
 {
     struct hr_runner *runner = pass->runner;
-    uint32_t first = pass->stage->program.steps[segment->from].node;
     bool trace = runner->engine->options.trace;
+    uint64_t begin = trace ? hr__span_begin(runner) : 0;
+    size_t from = pass->chunk->resume[row];
 
+    if (from < segment->from)
+        from = segment->from;
+    for (size_t at = from; at < segment->to; at++)
+        hr__pass_bind(pass, at, row);
+    hr__pass_time_begin(pass, row, pass->stage->program.steps[segment->from].node);
+    run_row(pass, row, from, segment->to, pass->chunk->sample_of[row] > 0);
+    hr__pass_time_end(pass);
+    if (trace)
+        hr__span_record(runner, pass, hr__pass_ids(pass, row), HR_NO_NODE, begin,
+                        hr__ticks());
+}
+
+static void run_local(struct hr_pass *pass, const struct hr_segment *segment)
+{
     for (uint32_t i = 0; i < pass->chunk->live_count; i++) {
-        uint64_t begin = trace ? hr__span_begin(runner) : 0;
-        uint32_t row = pass->chunk->live[i];
-        size_t from = pass->chunk->resume[row];
-
         if (hr__pass_stopped(pass)) {
-            hr__pass_give_up(pass, first);
+            hr__pass_give_up(pass, pass->stage->program.steps[segment->from].node);
             return;
         }
-        if (from < segment->from)
-            from = segment->from;
-        for (size_t at = from; at < segment->to; at++)
-            hr__pass_bind(pass, at, row);
-        hr__pass_time_begin(pass, row, first);
-        run_row(pass, row, from, segment->to, pass->chunk->sample_of[row] > 0);
-        hr__pass_time_end(pass);
-        if (trace)
-            hr__span_record(runner, pass, hr__pass_ids(pass, row), HR_NO_NODE, begin,
-                            hr__ticks());
+        hr__pass_run_row(pass, segment, pass->chunk->live[i]);
     }
 }
 

@@ -95,6 +95,9 @@ bool hr__cached_holds(const struct hr_program *program, uint32_t source,
 /* Lists in `live` the open rows that the segment is for; NULL: all open rows. */
 void hr__cached_gather(struct hr_pass *pass, const struct hr_segment *segment);
 
+/* run.c: runs the segment's steps for an open row in this thread. */
+void hr__pass_run_row(struct hr_pass *pass, const struct hr_segment *segment,
+                      uint32_t row);
 /* feed.c: takes the open rows' values from where the segment's steps run. */
 void hr__feed_segment(struct hr_pass *pass, const struct hr_segment *segment);
 

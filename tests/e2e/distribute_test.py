@@ -107,11 +107,11 @@ def where_a_graph_cannot_be_cut_says_why():
     one_line(run("run", text, "--service-after", "image.decode", code=2), "--service")
 
 
-def spoil(folder, victims):
+def spoil(folder, victims, bytes=100):
     if not folder.exists():
         run("synth", "photos", folder, "--count", 60, "--classes", 2, "--width", 64, "--height", 64, "-q")
         for victim in sorted(folder.rglob("*.jpg"))[5:5 + 11 * victims:11]:
-            victim.write_bytes(victim.read_bytes()[:100])
+            victim.write_bytes(victim.read_bytes()[:bytes])
     return folder
 
 
@@ -128,6 +128,25 @@ def bad_records_keep_their_identity_and_place():
             assert (local.returncode == 0) == (policy != "fail")
             assert here.read_text() == there.read_text(), policy
             assert here.read_text().count("\n") == (1 if policy == "fail" else 8)
+
+
+@test
+def a_bad_record_that_is_dropped_after_the_cut_is_not_bad():
+    """Pixels that cannot be made are not needed where a filter drops their record."""
+    folder = spoil(temp / "cut_short", 4, bytes=1200)
+    blur = "  - image.gaussian_blur: {size: 3}\n  - image.resize: {size: [32, 32]}\n"
+    text = graph("dropped.yaml", images(folder) + one_label_less + blur + batches)
+    kept = graph("kept.yaml", images(folder) + blur + one_label_less + batches)
+    lines = []
+    with Service(1) as service:
+        for file in [text, kept]:
+            here, there = temp / f"{file.stem}.here", temp / f"{file.stem}.there"
+            words = ["run", file, "-q", "--errors", "skip", "--digest", "--bad-records"]
+            assert run(*words, here).stdout == run(*words, there, "--service", service.address, "--service-after",
+                                                   "image.decode").stdout
+            assert here.read_text() == there.read_text(), file
+            lines.append(here.read_text().count("\n"))
+    assert 0 < lines[0] < lines[1], lines
 
 
 @test
