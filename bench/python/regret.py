@@ -1,9 +1,13 @@
 """make bench B=regret: our plan against random legal plans of the same graph, and our cache against other places.
 
 For each graph of examples/ whose data is there: random plans differ in the order of nodes (those that
-any rule finds without changing a byte), threads, variant, composition, buffers and chunks. All run once;
-the fastest run again beside ours, in turns. Regret is how much faster the best of them is. Then the
-places for a cache that the cost model likes best run for a few epochs beside no cache.
+any rule finds without changing a byte), threads, variant, composition, buffers and chunks. Equal plans
+count once, and those that equal ours not at all. All run once; the fastest run again beside ours, in
+turns, until it is known whether they are faster. Regret is how much faster the best of them is. Then
+the places for a cache that the cost model likes best run for a few epochs beside no cache.
+
+What counts is CPU time by the number of threads that compute at a time: other programs change it
+little, but it does not see waits and what one thread does for all.
 
     regret.py BUILD PHOTOS [--json] [--plans N] [--rounds N] [--only NAME,...] [--seconds S] [--seed S]
 """
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import random
@@ -27,7 +32,11 @@ from typing import Any
 import plan
 
 FINALISTS = 5
+ROUNDS_MIN = 8  # fewer cannot make intervals of five finalists sure
+NARROW = 0.02  # half of an interval that is narrow enough
+SURE = 0.05  # chance that the interval of any finalist misses
 EPOCHS = 3  # of runs with a cache
+CACHE_ROUNDS = 7
 CACHE_RECORDS = (24, 20_000)  # of the data sets that are run with one
 CACHE_NS = 3e9  # of work in an epoch, at most
 
@@ -38,8 +47,9 @@ class Candidate:
 
     label: str
     words: list[str]  # of headrace run
-    rate: float = 0.0  # records/s of the first run
-    rates: list[float] = field(default_factory=list)  # in the rounds
+    key: str = ""  # equal for plans that run alike
+    rate: float = 0.0  # of the first run: records per second of CPU time, times the CPUs that compute
+    gains: list[float] = field(default_factory=list)  # rate by that of ours in the same round
 
 
 @dataclass
@@ -47,10 +57,12 @@ class Regret:
     """Of a pipeline."""
 
     pipeline: str
-    plans: int
-    regret: float  # rate of the best plan by that of ours, minus 1; 0 if ours is the best
+    plans: int  # different ones
+    rounds: int
+    regret: float  # rate of the best plan by that of ours, minus 1: the median; 0 if ours is the best
+    low: float  # the same, at least: where the interval begins
+    high: float
     best: str
-    spread: float  # of our own rate: half of the middle half, by its median
 
 
 @dataclass
@@ -61,7 +73,8 @@ class Place:
     after: str
     where: str
     chosen: bool
-    predicted: float
+    gains: list[float] = field(default_factory=list)  # predicted, one per round
+    predicted: float = 1.0
     cpu_seconds: list[float] = field(default_factory=list)
     measured: float = 0.0
 
@@ -120,35 +133,77 @@ class Sweep:
             words += ["--memory", f"{2 ** rng.uniform(8, 11):.0f}MB"]
         return Candidate(f"order {at}, {' '.join(words)}", [graph, *params, *words])
 
+    def known(self, candidate: Candidate) -> bool:
+        """Sets the key; False if the command refuses the plan, as with a budget that is too small."""
+        done = subprocess.run([self.command, "plan", *candidate.words], capture_output=True, text=True)
+        candidate.key = re.sub(r"(?m)^.*reason: .*\n", "", done.stdout)
+        return done.returncode == 0
+
     def run(self, candidate: Candidate) -> float:
-        """Records/s of a run; 0 if the command refuses it (a budget that is too small)."""
+        """The rate of a run; 0 if the command refuses it."""
         limit = str(records_for(self.pipeline.total_ns))
         options = ("--json", "-q", "--epochs", "0", "--limit", limit, "--errors", "skip")
         done = subprocess.run([self.command, "run", *candidate.words, *options], capture_output=True, text=True)
         if done.returncode != 0:
             return 0.0
         # The whole run: plans that make many batches ahead would look fast after the first few.
-        return float(json.loads(done.stdout)["records_per_second"])
+        made = json.loads(done.stdout)
+        computing = max(min(made["threads_used"], self.cpus), 1)
+        return float(made["records"] / max(made["cpu_seconds"], 1e-9) * computing)
 
-    def regret(self, plans: int, rounds: int) -> Regret:
-        """Runs all, then the best beside ours."""
-        found: dict[tuple[str, ...], Candidate] = {}
+    def finalists(self, plans: int) -> tuple[int, list[Candidate]]:
+        """The fastest of different random plans, and how many there were."""
+        found: dict[str, Candidate] = {}
+        self.known(self.ours)
         for _ in range(plans):
             candidate = self.draw()
-            found.setdefault(tuple(candidate.words), candidate)
+            if self.known(candidate) and candidate.key != self.ours.key:
+                found.setdefault(candidate.key, candidate)
         for candidate in found.values():
             candidate.rate = self.run(candidate)
-        ranked = sorted(found.values(), key=lambda c: -c.rate)[:FINALISTS]
-        for _ in range(rounds):
-            for candidate in [self.ours, *ranked]:
-                candidate.rates.append(self.run(candidate))
-        gains = {
-            c.label: statistics.median(a / b for a, b in zip(c.rates, self.ours.rates, strict=True)) for c in ranked
-        }
-        best = max(gains, key=lambda label: gains[label])
-        quarters = statistics.quantiles(self.ours.rates, n=4) if rounds > 1 else [1.0, 1.0, 1.0]
-        spread = (quarters[2] - quarters[0]) / 2 / statistics.median(self.ours.rates)
-        return Regret(self.pipeline.name, len(found), max(gains[best] - 1, 0.0), best, spread)
+        ranked = sorted(found.values(), key=lambda c: -c.rate)
+        return len(found), [c for c in ranked[:FINALISTS] if c.rate > 0]
+
+    def regret(self, plans: int, rounds: int) -> Regret:
+        """Runs all, then the best beside ours until their intervals are narrow or below ours."""
+        plans, ranked = self.finalists(plans)
+        open_ones = list(ranked)
+        made = 0
+        while open_ones and made < rounds:
+            made += 1
+            mine = self.run(self.ours)
+            self.rng.shuffle(open_ones)
+            for candidate in open_ones:
+                candidate.gains.append(self.run(candidate) / mine)
+            if made >= ROUNDS_MIN:
+                open_ones = [c for c in open_ones if not settled(interval(c.gains, len(ranked)))]
+        if not ranked:
+            return Regret(self.pipeline.name, plans, 0, 0.0, 0.0, 0.0, "")
+        best = max(ranked, key=lambda c: statistics.median(c.gains))
+        low, high = (max(bound - 1, 0.0) for bound in interval(best.gains, len(ranked)))
+        gain = max(statistics.median(best.gains) - 1, 0.0)
+        return Regret(self.pipeline.name, plans, made, gain, low, high, best.label)
+
+
+def interval(values: list[float], among: int) -> tuple[float, float]:
+    """Of the median: two of the sorted values, so that with `among` intervals the chance that one misses is SURE.
+
+    With too few values it is all of them, and the chance is larger.
+    """
+    ordered = sorted(values)
+    count, out, chance = len(ordered), 0, 0.5 ** len(ordered)
+    while out + 1 < (count + 1) // 2:
+        chance += math.comb(count, out + 1) * 0.5**count
+        if 2 * chance > SURE / among:
+            break
+        out += 1
+    return ordered[out], ordered[count - 1 - out]
+
+
+def settled(bounds: tuple[float, float]) -> bool:
+    """Whether more rounds would not help: not faster than ours, or known well enough."""
+    low, high = bounds
+    return high <= 1 or (high - low) / 2 <= NARROW
 
 
 def caches(pipeline: plan.Pipeline, rounds: int) -> list[Place]:
@@ -157,8 +212,9 @@ def caches(pipeline: plan.Pipeline, rounds: int) -> list[Place]:
     written = folder / "written.yaml"
     kept = folder / "entries"
     words = [pipeline.graph, *pipeline.params, "--profile", pipeline.profile, "--rule", "written", "-q"]
+    proposing = ("optimize", *words, "--json", "--epochs", str(EPOCHS), "--cache-folder", str(kept))
     try:
-        found = plan.call(command, "optimize", *words, "--json", "--epochs", str(EPOCHS), "--cache-folder", str(kept))
+        found = plan.call(command, *proposing)
     except RuntimeError:
         return []  # a source that does not know how many records it has
     plan.call(command, "optimize", *words, "--json", "-o", str(written))
@@ -178,16 +234,20 @@ def caches(pipeline: plan.Pipeline, rounds: int) -> list[Place]:
             text.insert(pipeline.names.index(place["after"]) + 1, f"flow.cache{params}\n")
         path = folder / f"cache{len(made)}.yaml"
         path.write_text("  - ".join([head, *text]))
-        one = Place(pipeline.name, place["after"] or "", place["in"] or "", place["chosen"], place["gain"])
+        one = Place(pipeline.name, place["after"] or "", place["in"] or "", place["chosen"])
         done = subprocess.run([command, "plan", str(path)], capture_output=True, text=True)
         if done.returncode == 0:  # else a place after the chosen one, which was not tried: it is refused
             made.append((one, path))
     for _ in range(rounds):
+        # What memory costs changes from minute to minute, so each round has its own predictions.
+        predicted = {(p["after"] or "", p["in"] or ""): p["gain"] for p in plan.call(command, *proposing)["caches"]}
         for one, path in made:
+            one.gains.append(predicted[one.after, one.where])
             subprocess.run(["rm", "-rf", str(kept)], check=True)
             done = plan.call(command, "run", str(path), "--json", "-q", "--epochs", str(EPOCHS), "--errors", "skip")
             one.cpu_seconds.append(done["cpu_seconds"])
     for one, _ in made:
+        one.predicted = statistics.median(one.gains)
         one.measured = statistics.median(a / b for a, b in zip(made[0][0].cpu_seconds, one.cpu_seconds, strict=True))
     return [one for one, _ in made]
 
@@ -209,7 +269,7 @@ class Bench(plan.Bench):
             if self.args.plans > 0:
                 self.regrets.append(Sweep(pipeline, rng).regret(self.args.plans, self.args.rounds))
                 self.say(f"{pipeline.name}: regret {100 * self.regrets[-1].regret:.1f} %")
-            self.places += caches(pipeline, self.args.rounds)
+            self.places += caches(pipeline, min(self.args.rounds, CACHE_ROUNDS))
 
     def claims(self) -> list[tuple[str, float, float]]:
         """What is claimed: the claim, the figure, and its limit."""
@@ -218,6 +278,8 @@ class Bench(plan.Bench):
             values = [one.regret for one in self.regrets]
             made += [("regret, median of the pipelines", statistics.median(values), 0.02)]
             made += [("regret, worst", max(values), 0.08)]
+            least = max(one.low for one in self.regrets)
+            made += [("regret that is shown (where its interval begins), worst", least, 0.08)]
         shortfalls = []
         for name in {place.pipeline for place in self.places}:
             mine = [place for place in self.places if place.pipeline == name]
@@ -229,12 +291,14 @@ class Bench(plan.Bench):
         return made
 
     def lines(self) -> Iterator[str]:
-        yield "regret: records/s of the best of random plans by those of our plan, and caches beside none"
+        yield "regret: CPU time of our plan by that of the best of random plans, and caches beside none"
         for key, text in self.facts().items():
             yield f"  {key:<12} {text}"
-        yield f"\n  {'pipeline':<18}{'plans':>6}{'regret':>9}{'spread':>9}  best of the others"
+        heading = f"{'plans':>6}{'rounds':>8}{'regret':>9}{'at least':>10}{'at most':>9}"
+        yield f"\n  {'pipeline':<18}{heading}  best of the others"
         for one in self.regrets:
-            yield f"  {one.pipeline:<18}{one.plans:>6}{100 * one.regret:>8.1f}%{100 * one.spread:>8.1f}%  {one.best}"
+            figures = f"{100 * one.regret:>8.1f}%{100 * one.low:>9.1f}%{100 * one.high:>8.1f}%"
+            yield f"  {one.pipeline:<18}{one.plans:>6}{one.rounds:>8}{figures}  {one.best}"
         if self.places:
             yield f"\n  {'cache':<18}{'predicted':>10}{'measured':>10}  gain in CPU time over {EPOCHS} epochs"
         for place in self.places:
@@ -264,7 +328,7 @@ def main() -> None:
     parser.add_argument("photos", help="a folder of photos; sounds, digits and text are taken from those beside it")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--plans", type=int, default=200, help="random plans for each pipeline; 0: only caches")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15, help="at most; caches: 7 of them")
     parser.add_argument("--seconds", type=int, default=3, help="to profile a pipeline")
     parser.add_argument("--only", help="names of pipelines, comma-separated")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="of the random plans")
