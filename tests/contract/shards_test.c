@@ -23,15 +23,19 @@ static const struct kind {
     enum hr_pack_format format;
     int zstd_level;
     size_t head, tail; /* bytes of a shard that stay as they are */
+    const char *steps; /* before it is packed, or NULL */
 } kinds[] = {
     {"records",  ".records",  "source.records: {path: '%s'}",                HR_PACK_RECORDS,  0, 1024,
-     4096                                                                                                   },
-    {"zstd",     ".records",  "source.records: {path: '%s'}",                HR_PACK_RECORDS,  3, 1024, 4096},
+     4096,                                                                                                    NULL},
+    {"zstd",     ".records",  "source.records: {path: '%s'}",                HR_PACK_RECORDS,  3, 1024, 4096,
+     NULL                                                                                                         },
+    {"ragged",   ".records",  "source.records: {path: '%s'}",                HR_PACK_RECORDS,  0, 1024, 4096,
+     "  - text.split: {separator: e}\n"                                                                           },
     {"tar",      ".tar",
      "source.tar: {path: '%s', fields: {text: text.txt, value: value.cls}}", HR_PACK_TAR,
-     0,                                                                                           2560, 1024},
-    {"tfrecord", ".tfrecord", "source.tfrecord: {path: '%s'}",               HR_PACK_TFRECORD, 0, 12,
-     0                                                                                                      },
+     0,                                                                                           2560, 1024, NULL},
+    {"tfrecord", ".tfrecord", "source.tfrecord: {path: '%s'}",               HR_PACK_TFRECORD, 0, 12,   0,
+     NULL                                                                                                         },
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -80,6 +84,8 @@ static void pack(const struct kind *kind, const char *folder)
                    "  - source.range: {n: %d}\n    name: b\n"
                    "  - flow.zip: {}\n    inputs: [a, b]\n",
              write_lines(), RECORDS);
+    if (kind->steps != NULL)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s", kind->steps);
     CHECK_OK(hr_graph_parse(text, strlen(text), "pack", NULL, 0, &graph, NULL));
     hr_iter_options_init(&run);
     hr_pack_options_init(&options);
