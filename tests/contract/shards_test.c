@@ -14,8 +14,8 @@
 
 #include <sys/stat.h>
 
-#define RECORDS 150
-#define BYTES_MAX 1500
+#define RECORDS 420
+#define BYTES_MAX 900
 #define DAMAGES 6
 
 static const struct kind {
