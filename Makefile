@@ -11,7 +11,7 @@ photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
 .PHONY: make-all help deps demo check check-adapters check-dataloader check-pythons check-freethreaded asan ubsan tsan asan-python tsan-python soak-resume nightly debug-python torture neon fuzz golden-update bench bench-peers \
-	pixels format layers docs docs-site readme-pictures wheel install clean
+	pixels format layers docs docs-site readme-pictures wheel wheels install clean
 
 make-all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -42,10 +42,11 @@ help:
 	@echo 'make docs              generate docs/ops and the Python functions from the operators'\'' tables'
 	@echo 'make docs-site         build the documentation site in BUILD/site/html (MkDocs from PyPI)'
 	@echo 'make wheel             build and test a self-contained Python wheel, in dist/'
+	@echo 'make wheels            build and test the wheel that is published, with pinned codecs, in dist/'
 	@echo 'make readme-pictures   draw the pictures of README.md'
 	@echo 'make deps              list missing Debian packages and install them'
 	@echo 'make install PREFIX=   install (default /usr/local)'
-	@echo 'make clean             remove build output; keeps dist/ and downloads (build-peers, build-adapters)'
+	@echo 'make clean             remove build output; keeps dist/ and downloads (build-peers, build-adapters, build-wheels)'
 
 deps:
 	@sh tools/deps.sh
@@ -171,6 +172,10 @@ wheel:
 	@sh tools/deps.sh wheel
 	@tools/wheel
 	@tools/check-wheel
+
+wheels:
+	@sh tools/deps.sh wheels
+	@tools/wheels
 
 # Pillow comes from PyPI.
 readme-pictures: make-all
