@@ -18,6 +18,7 @@
 #define TTL_NS (60000 * HR_FLEET_MS)
 #define SERVED_NS (5000 * HR_FLEET_MS)
 #define HEDGE_NS (2000 * HR_FLEET_MS)
+#define ABSENT_NS (1000 * HR_FLEET_MS)
 #define IDLE_NS (60000 * HR_FLEET_MS) /* a job without a client is forgotten */
 
 static struct hr_net *net_of(struct hr_dispatcher_process *d)
@@ -335,6 +336,7 @@ static enum hr_err init(struct hr_dispatcher_process *d,
                                            .served_ns = SERVED_NS,
                                            .hedge_ns = HEDGE_NS,
                                            .silent_ns = HR_FLEET_SILENT_NS,
+                                           .absent_ns = ABSENT_NS,
                                            .idle_ns = IDLE_NS};
     struct hr_net_options net = {.peers_max = o->peers_max,
                                  .queue_max = HR_FLEET_QUEUE_MAX,

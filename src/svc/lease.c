@@ -565,6 +565,19 @@ expire(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, uint64_t now
     }
 }
 
+/* A client that is away too long keeps no worker's slots from others. If it comes back,
+ * it gets leases from its cursor on. */
+static void
+end_absent(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, uint64_t now)
+{
+    if (consumer->peer != 0 || d->options.absent_ns == 0)
+        consumer->absent_since_ns = 0;
+    else if (consumer->absent_since_ns == 0)
+        consumer->absent_since_ns = now;
+    else if (now - consumer->absent_since_ns >= d->options.absent_ns)
+        end_all(d, consumer);
+}
+
 /* ---- jobs that nobody wants ---- */
 
 static bool has_client(const struct hr_lease_job *job)
@@ -619,8 +632,10 @@ void hr__lease_tick(struct hr_dispatcher *d, uint64_t now, struct hr_actions *ac
         }
     }
     for (size_t j = 0; j < d->job_count; j++)
-        for (uint32_t r = 0; r < d->jobs[j].world; r++)
+        for (uint32_t r = 0; r < d->jobs[j].world; r++) {
             expire(d, &d->jobs[j].consumers[r], now);
+            end_absent(d, &d->jobs[j].consumers[r], now);
+        }
     forget_idle(d, now);
     hr__lease_grant(d, 0, NULL, now, actions);
 }

@@ -30,6 +30,7 @@ struct hr_lease_options {
     uint64_t served_ns;            /* after it was sent, until it is leased again */
     uint64_t hedge_ns;             /* the head of the line is slow */
     uint64_t silent_ns;            /* a peer that is not heard is taken for lost */
+    uint64_t absent_ns;            /* a client that is away has no leases; 0: never */
     uint64_t idle_ns;              /* a job without a client is forgotten; 0: never */
 };
 
@@ -40,9 +41,10 @@ struct hr_lease_job_options {
 
 struct hr_lease_consumer {
     uint32_t generation;
-    uint64_t nonce;  /* of the incarnation that has this generation */
-    hr_peer peer;    /* 0: not connected */
-    uint64_t cursor; /* local */
+    uint64_t nonce;           /* of the incarnation that has this generation */
+    hr_peer peer;             /* 0: not connected */
+    uint64_t absent_since_ns; /* as the ticks see it; 0: connected */
+    uint64_t cursor;          /* local */
     uint64_t moved_ns;
     uint64_t acked;       /* of the epoch */
     uint64_t outstanding; /* positions that are leased and not served */

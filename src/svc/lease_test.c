@@ -397,6 +397,33 @@ TEST(jobs_are_checked_and_limited)
     hr__lease_finish(&d);
 }
 
+TEST(a_client_that_is_away_frees_the_slots_of_its_worker)
+{
+    const struct hr_lease_job_options other = {8, 100, 10, 40, 1};
+    struct hr_frame hello = client_hello(8, 1, 0, 6);
+
+    start(100, 10, 40, 1);
+    d.options.absent_ns = 100 * MS;
+    CHECK_OK(hr__lease_add_job(&d, &other, NULL));
+    join_worker(1, 1, 0);
+    join_client(2, 1, 0, 5, 0, 0);
+    check_lease(1, 0, 40);
+    hr__lease_lost(&d, 2, 1 * MS, fresh());
+    hr__lease_tick(&d, 10 * MS, fresh());
+    event(3, &hello, 20 * MS);
+    hr__lease_tick(&d, 109 * MS, fresh());
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
+    hr__lease_tick(&d, 110 * MS, fresh());
+    CHECK_EQ_INT(sent(1, HR_FRAME_LEASE, 0)->job, 8);
+    CHECK_EQ_INT(d.jobs[0].consumers[0].leases.count, 0);
+    join_client(2, 1, 0, 5, 0, 120 * MS); /* it comes back, and waits for a slot */
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
+    event(3, &(struct hr_frame){HR_FRAME_GOODBYE}, 130 * MS);
+    hr__lease_tick(&d, 130 * MS, fresh());
+    check_lease(1, 0, 40);
+    hr__lease_finish(&d);
+}
+
 TEST(a_job_without_a_client_is_forgotten_and_the_others_stay)
 {
     const struct hr_lease_job_options other = {8, 100, 10, 40, 1};

@@ -134,7 +134,8 @@ static void start_dispatcher(struct sim *sim)
                                              .ttl_ns = 120 * SIM_MS,
                                              .served_ns = 60 * SIM_MS,
                                              .hedge_ns = 40 * SIM_MS,
-                                             .silent_ns = sim_silent_ns(sim)};
+                                             .silent_ns = sim_silent_ns(sim),
+                                             .absent_ns = 20 * SIM_MS};
     const struct hr_lease_job_options job = {.id = SIM_JOB,
                                              .end = sim->shape.end,
                                              .split = sim->shape.split,
