@@ -50,7 +50,7 @@ class Attendance:
                         self._accept()
                     else:
                         self._receive(key.fileobj)  # type: ignore[arg-type]
-        finally:  # a fleet whose users nobody counts must not stay for ever
+        finally:  # a fleet without a count of its users must not live for ever
             self._select.close()
             for one in (self._listener, *self._strangers, *self._users):
                 one.close()

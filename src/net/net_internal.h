@@ -57,7 +57,7 @@ struct hr_conn {
     bool sent;               /* a body was, from the queue: the hook is due */
     bool listed;             /* in hr_net.to_arm */
     bool shut;               /* the peer was told that nothing follows */
-    bool told;               /* hooks know it: they are told when it is lost */
+    bool told;               /* hooks know it: the hook `lost` will be called */
     bool heard;              /* the peer's first byte began TLS */
     struct hr_tls_link *tls; /* or NULL */
     struct event *on_read, *on_write;
@@ -128,7 +128,7 @@ enum hr_err hr__net_accept_at(struct hr_net *net, int fd, struct event **ret_eve
                               struct hr_error *reterr);
 struct hr_conn *hr__net_add_conn(struct hr_net *net, int fd, enum hr_conn_state state);
 
-/* net.c. The connection is ready for frames: hooks are told. */
+/* net.c. The connection is ready for frames; calls the hook for that. */
 void hr__net_opened(struct hr_conn *conn);
 
 /* secure.c. Begins TLS on a connection that was just made or accepted. */

@@ -65,11 +65,11 @@ check_given(const struct hr_tls_files *files, unsigned uses, struct hr_error *re
                         files->cert == NULL ? "cert" : "key");
     if ((uses & HR_TLS_LISTENS) && files->cert == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "whoever listens with TLS needs a certificate: give --tls-cert "
+                        "a listener with TLS needs a certificate: give --tls-cert "
                         "and --tls-key");
     if ((uses & HR_TLS_CONNECTS) && files->ca == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "whoever connects with TLS needs to know whom to trust: give "
+                        "a connection with TLS needs a CA to trust: give "
                         "--tls-ca, the certificate of the CA that signed the service's");
     return HR_OK;
 }
@@ -81,7 +81,7 @@ static enum hr_err check_file(const char *path, struct hr_error *reterr)
     char *data;
 
     HR_TRY(hr__file_read(path, FILE_MAX, &data, &bytes, reterr));
-    memset(data, 0, bytes); /* it may be a key */
+    explicit_bzero(data, bytes); /* it may be a key */
     hr__free(data);
     return HR_OK;
 }
@@ -113,7 +113,7 @@ load_key(SSL_CTX *ctx, const struct hr_tls_files *files, struct hr_error *reterr
         return HR_OK;
     if (encrypted)
         return hr__fail(reterr, HR_ERR_FORMAT,
-                        "%s: the key has a passphrase, which nobody could type in here; "
+                        "%s: the key has a passphrase, which cannot be entered here; "
                         "openssl pkey -in %s -out FILE removes it",
                         files->key, files->key);
     code = hr__ssl.ERR_peek_last_error();

@@ -289,7 +289,7 @@ ssize_t hr__tls_read(struct hr_tls_link *link, const struct iovec *parts, size_t
             }
             if (judge(link, done) == 0 && total == 0)
                 errno = EAGAIN;
-            return total > 0 ? (ssize_t)total : -1; /* a failure is told next time */
+            return total > 0 ? (ssize_t)total : -1; /* a failure is reported next time */
         }
     return (ssize_t)total;
 }

@@ -1,9 +1,9 @@
 /*
  * net/token.h - the secret that the processes of a service share.
  *
- * Whoever connects sends it in an AUTH frame before anything else; whoever listens
- * compares it. It travels as it is: on a network where others can listen, TLS has to
- * protect it (docs/service.md).
+ * The side that connects sends it in an AUTH frame before anything else; the listener
+ * compares it. It travels as it is: on a network that others can read, TLS has to protect
+ * it (docs/service.md).
  */
 #ifndef HR_NET_TOKEN_H
 #define HR_NET_TOKEN_H

@@ -154,7 +154,7 @@ static enum hr_err grow(struct window *w, struct hr_error *error)
     return HR_OK;
 }
 
-/* Makes room for a row behind those held. */
+/* Makes room for a row after those held. */
 static enum hr_err make_room(struct window *w, struct hr_error *error)
 {
     if (w->first + w->count < w->room)

@@ -51,7 +51,7 @@ HR_CHECK enum hr_err hr__web_check_response(struct hr_web_attempt *attempt);
 uint64_t hr__web_wanted_first(const struct hr_web_attempt *attempt);
 
 /* How an attempt ended: with all that was wanted; for a reason that may pass; and the
- * reason in words, in attempt->why, with its error code. */
+ * reason as text, in attempt->why, with its error code. */
 bool hr__web_is_complete(const struct hr_web_attempt *attempt, CURLcode code);
 bool hr__web_may_pass(const struct hr_web_attempt *attempt, CURLcode code);
 enum hr_err
