@@ -124,7 +124,7 @@ def main() -> None:
     pictures = gallery.draw(folder / "gallery")
     pages = Pages(folder, {"cookbook.md": scripts(), "gallery.md": pictures, "performance.md": measured()})
     shutil.copyfile(DOCS / "mkdocs.yml", site / "mkdocs.yml")
-    pages.write("extra.css", ".md-grid { max-width: 72rem }\n.md-typeset table:not([class]) { display: table }\n")
+    pages.write("extra.css", (DOCS / "extra.css").read_text())
     for name, (title, about) in LISTS.items():
         pages.write(f"{name}/README.md", contents(name, title, about))
     pages.write("reference/python.md", reference.python())
