@@ -6,6 +6,8 @@ DATA ?= $(shell if [ -d ../shared/data/images ]; then echo ../shared/data/images
 S ?= 60
 B ?= noop
 F ?= graph
+# HEADRACE_WERROR=1 (as in .ci/run): warnings of the build are errors, so check-werror needs no second one by gcc.
+setup = meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX) $(if $(HEADRACE_WERROR),--werror)
 headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
@@ -53,16 +55,16 @@ deps:
 
 $(BUILD)/build.ninja:
 	@sh tools/deps.sh
-	@meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX)
+	@$(setup)
 
 demo: deps
-	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX)
+	@test -e $(BUILD)/build.ninja || $(setup)
 	@ninja -C $(BUILD) headrace
 	@sh tools/demo $(BUILD)
 
 check:
 	@sh tools/deps.sh check
-	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX)
+	@test -e $(BUILD)/build.ninja || $(setup)
 	@meson configure $(BUILD) -Dpython=true
 	@ninja -C $(BUILD)
 	@tools/check $(BUILD)
@@ -115,7 +117,7 @@ debug-python:
 
 soak-resume:
 	@sh tools/deps.sh check
-	@test -e $(BUILD)/build.ninja || meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX)
+	@test -e $(BUILD)/build.ninja || $(setup)
 	@meson configure $(BUILD) -Dpython=true
 	@ninja -C $(BUILD)
 	@sh tools/soak-resume $(BUILD) --trials $(or $(TRIALS),50) $(if $(SEED),--seed $(SEED))
