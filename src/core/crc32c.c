@@ -71,7 +71,8 @@ static void make_shifts(void)
     }
 }
 
-__attribute__((target("crc32,sse4.2,pclmul"))) static uint64_t shift(uint64_t crc, size_t words)
+__attribute__((target("crc32,sse4.2,pclmul"))) static uint64_t
+shift(uint64_t crc, size_t words)
 {
     __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)crc),
                                            _mm_cvtsi32_si128((int)shifts[words]), 0);

@@ -1,7 +1,7 @@
 /*
- * opt/trial.c - Wilcoxon's signed-rank test on the logarithms of ratios. Unlike a mean, it
- * is not fooled by one run that was disturbed, and unlike a count of signs it can decide
- * after five rounds.
+ * opt/trial.c - Wilcoxon's signed-rank test on the logarithms of ratios. Unlike a mean,
+ * it is not fooled by one run that was disturbed, and unlike a count of signs it can
+ * decide after five rounds.
  */
 #include "opt/trial.h"
 
@@ -11,8 +11,8 @@
 
 #define TEST_MIN 5
 
-/* Ranks against the assumption may add up to this many, at a level of 5 % (one-sided), for
- * TEST_MIN to HR_TRIAL_ROUNDS_MAX rounds. */
+/* Ranks against the assumption may add up to this many, at a level of 5 % (one-sided),
+ * for TEST_MIN to HR_TRIAL_ROUNDS_MAX rounds. */
 static const double rank_limits[] = {0, 2, 3};
 
 double hr__trial_median(const double *values, size_t count)

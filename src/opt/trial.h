@@ -1,6 +1,6 @@
 /*
- * opt/trial.h - whether timed runs show that one way to run a graph is slower than another.
- * Pure.
+ * opt/trial.h - whether timed runs show that one way to run a graph is slower than
+ * another. Pure.
  *
  * Both ways run in turns, and each round gives one ratio of their times. A busy machine
  * changes single times by more than what an order of nodes gains, so no order is dropped

@@ -118,7 +118,7 @@ void hr__proc_program_write(const struct hr_proc_program *program, struct hr_str
     write_slots(out, program->results, program->result_count);
     write_fields(out, program->result_fields, program->result_count);
     for (size_t i = 0; i < program->result_count; i++)
-        hr__str_add_bytes(out, &(uint8_t){hr__proc_form(program, i)}, 1);
+        hr__str_add_bytes(out, &(uint8_t){(uint8_t)hr__proc_form(program, i)}, 1);
 }
 
 /* ---- reading ---- */
