@@ -38,7 +38,8 @@
 
 #define HR_NET_ADDRESS_MAX 256u /* bytes of "host:port" with the terminating NUL */
 
-/* All are called with the lock held. NULL: not needed. */
+/* All are called with the lock held; `frame` may release it for a while. NULL: not
+ * needed. */
 struct hr_net_hooks {
     /* A connection was accepted, or one that hr__net_connect() began is made. */
     void (*accepted)(void *user, uint32_t peer);
@@ -146,6 +147,17 @@ int hr__net_take_fd(struct hr_net *net, uint32_t peer);
 
 /* Bytes that wait. */
 size_t hr__net_queued(const struct hr_net *net, uint32_t peer);
+
+/* What was sent since the connection began. While something waits, the system takes bytes
+ * as fast as the network and the peer do. */
+struct hr_net_traffic {
+    uint64_t handed, written; /* bytes; the difference waits */
+    uint64_t busy_ns;         /* time for which something waited */
+    uint64_t busy_bytes;      /* of `written`, in that time */
+};
+/* Zero if the connection is not open. */
+void hr__net_traffic(const struct hr_net *net, uint32_t peer,
+                     struct hr_net_traffic *ret_traffic);
 
 /* Closes after what was sent before, within a second; `lost` follows. What the peer sends
  * meanwhile is ignored. */

@@ -64,6 +64,8 @@ struct hr_conn {
     struct hr_intake intake;
     struct hr_net_out *first, *last;
     size_t queued, control; /* bytes; of those, control messages */
+    struct hr_net_traffic traffic;
+    uint64_t busy_since_ns; /* something waits; 0: nothing does */
     uint64_t deadline_ns;
     struct hr_conn *next_dead, *next_to_arm;
     bool stranger; /* listed in hr_net.first_stranger */
