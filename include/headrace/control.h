@@ -31,6 +31,9 @@ struct hr_control_worker {
         positions_finished;  /* of those; since it connected. A position is a batch */
     double position_seconds; /* measured time for one; 0: unknown */
     double silent_seconds;   /* since its last message */
+    char compression[24];    /* of what it sends over TCP: "none", "zstd", "lz4", several
+                                for several clients */
+    uint64_t bytes_made, bytes_sent; /* of that: before compression, and as it was sent */
 };
 
 struct hr_control_job {

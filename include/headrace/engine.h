@@ -111,7 +111,11 @@ struct hr_iter_options {
     const char *service_tls_name;
     const char *service_tls_cert;
     const char *service_tls_key;
-    uint64_t reserved[3]; /* zero */
+    /* How workers may compress what they send over TCP: "auto" or NULL: as they like;
+     * "none"; "lz4", "zstd": always so, unless they must not
+     * (hr_worker_options.compress). */
+    const char *service_compress;
+    uint64_t reserved[2]; /* zero */
 };
 
 /* As a demand: the records per second that the consumer takes while it does not wait. */

@@ -71,7 +71,10 @@ struct hr_worker_options {
     const char *tls_name;
     bool insecure;        /* may listen beyond this machine without a token */
     bool tcp_only;        /* no shared memory for clients on this host */
-    uint64_t reserved[4]; /* zero */
+    const char *compress; /* what is sent over TCP: "auto" or NULL: by zstd or LZ4 while
+                             that is measured to deliver more; "none"; "lz4", "zstd":
+                             always, if the client takes it */
+    uint64_t reserved[3]; /* zero */
 };
 
 /* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 10 s; drain_ns 30 s.

@@ -21,6 +21,7 @@ DType: TypeAlias = Literal[
 ]
 Variant: TypeAlias = Literal["inline", "threads", "processes"]
 Output: TypeAlias = Literal["torch", "numpy", "jax", "headrace"]
+Compress: TypeAlias = Literal["auto", "none", "lz4", "zstd"]
 OnError: TypeAlias = Literal["fail", "skip", "substitute"]
 Even: TypeAlias = Literal["none", "drop", "repeat", "steps"]
 Demand: TypeAlias = float | Literal["consumer"] | None

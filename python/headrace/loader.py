@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypedDict, TypeV
 
 from . import _headrace, _numpy, batch, build, share, states
 from ._check import nearest, one_of
-from ._types import Demand, Even, OnError, Output, PathLike, Shard, Strictness
+from ._types import Compress, Demand, Even, OnError, Output, PathLike, Shard, Strictness
 from .batch import Batch
 from .equal_steps import EqualSteps
 from .errors import (
@@ -74,6 +74,7 @@ class LoaderOptions(TypedDict, total=False):
     service_tls_name: str | None
     service_tls_cert: PathLike | None
     service_tls_key: PathLike | None
+    service_compress: Compress
     workers: str | Workers | None
     ray: bool | RayWorkers
     shard: Shard
@@ -160,6 +161,11 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
         raise ArgumentError(
             f"loader(): service_tls_name is the name in a certificate, not {options['service_tls_name']!r:.60}",
             param="service_tls_name",
+        )
+    if options.get("service_compress", "auto") not in ("auto", "none", "lz4", "zstd"):
+        raise ArgumentError(
+            f"loader(): service_compress is 'auto', 'none', 'lz4' or 'zstd', not {options['service_compress']!r:.60}",
+            param="service_compress",
         )
     fleet = "ray" if options.get("ray", False) is not False else "workers" if options.get("workers") is not None else ""
     if service is not None and fleet:
@@ -261,6 +267,8 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
         made["service"] = options["service"]
     if options.get("service_tls_name") is not None:
         made["service_tls_name"] = options["service_tls_name"]
+    if options.get("service_compress", "auto") != "auto":
+        made["service_compress"] = options["service_compress"]
     for name in _SERVICE_FILES:
         path: PathLike | None = options.get(name)  # type: ignore[assignment]
         if path is not None:

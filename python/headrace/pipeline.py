@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 from . import _headrace, build, fieldspec, user_code
 from ._check import checked, checked_op, one_of, path_of
 from ._ops import Methods
-from ._types import Demand, DType, Even, OnError, Output, PathLike, Rule, Shard, Strictness, Variant
+from ._types import Compress, Demand, DType, Even, OnError, Output, PathLike, Rule, Shard, Strictness, Variant
 from .errors import ArgumentError, GraphError, ReadError, translated
 from .node import Draw, Node, checked_params, distributed, numbered
 
@@ -552,6 +552,7 @@ class Pipeline(Methods):
         service_tls_name: str | None = None,
         service_tls_cert: PathLike | None = None,
         service_tls_key: PathLike | None = None,
+        service_compress: Compress = "auto",
         workers: str | Workers | None = None,
         ray: bool | RayWorkers = False,
         shard: Shard = "auto",
@@ -609,6 +610,8 @@ class Pipeline(Methods):
             service_tls_cert: a PEM file with this loader's certificate, for a service that asks for one; None
                 (default): HEADRACE_TLS_CERT in the environment.
             service_tls_key: a PEM file with its private key; None (default): HEADRACE_TLS_KEY in the environment.
+            service_compress: how the workers may compress what they send over TCP: "auto" (default): by zstd or LZ4
+                where that is measured to deliver more; "none"; "lz4" or "zstd": always, unless they must not.
             workers: start a service of its own: "local:2": two processes on this host (`hr.LocalWorkers`); "ray" or
                 "ray:4": actors of the Ray cluster (`hr.RayWorkers`); or an object of these classes, which several
                 loaders may share. It starts with the first loop, and ends with `close()` or the loader. The same

@@ -4,6 +4,7 @@ import pathlib
 import shutil
 import subprocess
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -47,6 +48,25 @@ def test_batches_are_those_of_a_loader_without_a_service(service: str) -> None:
     again = pipe.loader(seed=3)
     assert values(loader) == values(again)
     assert values(loader) == values(again)  # the next epoch
+
+
+@pytest.mark.parametrize("how", ["none", "zstd", "lz4"])
+def test_batches_are_the_same_however_they_are_compressed(command: str, how: Literal["none", "zstd", "lz4"]) -> None:
+    dispatcher, address = begin(command, "dispatcher", "--listen", "127.0.0.1:0")
+    worker, _ = begin(command, "worker", "--dispatcher", address, "--tcp-only")
+    try:
+        assert values(numbers().loader(seed=3, service=address, service_compress=how)) == values(
+            numbers().loader(seed=3)
+        )
+    finally:
+        for process in (dispatcher, worker):
+            process.kill()
+            process.communicate()
+
+
+def test_unknown_compression_is_refused() -> None:
+    with pytest.raises(hr.ArgumentError, match="'auto', 'none', 'lz4' or 'zstd', not 'gzip'"):
+        numbers().loader(service="127.0.0.1:1", service_compress="gzip")  # type: ignore[arg-type]
 
 
 def test_a_state_goes_from_one_to_the_other(service: str) -> None:

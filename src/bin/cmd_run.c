@@ -91,6 +91,8 @@ static const struct cli_option run_table[] = {
      "HEADRACE_TLS_CERT of the environment"},
     {"tls-key", 0, CLI_TEXT, AT(tls_key), "FILE",
      "its private key, PEM, without a passphrase; default: HEADRACE_TLS_KEY"},
+    {"service-compress", 0, CLI_TEXT, AT(service_compress), "HOW",
+     "with --service: how workers may compress what they send over TCP: auto (default), none, lz4, zstd"},
     {"profile", 0, CLI_TEXT, AT(profile), "FILE",
      "predict the run by FILE (headrace profile --fuse -o), and keep how well that went for "
      "headrace explain --accuracy"},
@@ -269,6 +271,8 @@ static int check_outputs(struct run *run)
         code = cli_usage("--job needs --service");
     if (code == CLI_OK && o->service == NULL && o->after != NULL)
         code = cli_usage("--service-after needs --service");
+    if (code == CLI_OK && o->service == NULL && o->service_compress != NULL)
+        code = cli_usage("--service-compress needs --service");
     if (code == CLI_OK && o->save_every > 0 && o->state == NULL)
         code = cli_usage("--save-every needs --state FILE");
     if (code == CLI_OK && o->output != NULL && o->state != NULL)
@@ -298,6 +302,7 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->service_tls_name = o->tls_name;
     ret->service_tls_cert = o->tls_cert;
     ret->service_tls_key = o->tls_key;
+    ret->service_compress = o->service_compress;
 }
 
 /* As the run is planned. */

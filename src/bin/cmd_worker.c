@@ -28,7 +28,7 @@ struct worker_options {
     int64_t fd, threads, peers, hello_timeout, drain_timeout;
     const char *dispatcher, *listen, *address, *token_file;
     const char *tls_cert, *tls_key, *tls_ca, *tls_client_ca, *tls_name;
-    const char *config;
+    const char *config, *compress;
     bool insecure, show_config, tcp_only;
 };
 
@@ -71,6 +71,9 @@ static const struct cli_option worker_table[] = {
      "listen beyond this machine without a token"},
     {"tcp-only", 0, CLI_FLAG, AT(tcp_only), NULL,
      "send to clients on this host over TCP too, not through shared memory"},
+    {"compress", 0, CLI_TEXT, AT(compress), "HOW",
+     "what goes over TCP: auto (default): by zstd or LZ4 while that is measured to deliver more; "
+     "none; lz4 or zstd: always, if the client takes it"},
     {"fd", 0, CLI_INT, AT(fd), "N",
      "without --dispatcher: file descriptor of the socket to the parent process; default "
      "3", 0, INT32_MAX},
@@ -107,6 +110,7 @@ static int worker_serve(const struct worker_options *options)
     worker.address = options->address;
     worker.threads = (int)options->threads;
     worker.tcp_only = options->tcp_only;
+    worker.compress = options->compress;
     worker.peers_max = (uint32_t)options->peers;
     worker.drain_ns = (uint64_t)options->drain_timeout * 1000000000;
     worker.token_file = options->token_file;
@@ -156,6 +160,7 @@ const struct cli_command cmd_worker = {
     CLI_EXAMPLES(worker_examples),
     .defaults = &(const struct worker_options){.fd = WORKER_FD,
                                                .listen = "127.0.0.1:0",
+                                               .compress = "auto",
                                                .peers = PEERS,
                                                .hello_timeout = HELLO_SECONDS,
                                                .drain_timeout = DRAIN_SECONDS},

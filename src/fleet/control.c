@@ -14,6 +14,7 @@
 #include "core/doc.h"
 #include "fleet/control.h"
 #include "fleet/dispatcher.h"
+#include "svc/compression.h"
 
 static double seconds_since(uint64_t then)
 {
@@ -47,6 +48,7 @@ add_worker(const struct hr_dispatcher_process *d, uint32_t peer, struct hr_str *
 {
     const struct hr_lease_peer *role = &d->role.peers[peer];
     const char *address = d->peers[peer].address;
+    char kinds[HR_KINDS_TEXT];
 
     hr__str_add(out, "{\"address\":");
     hr__str_add_json(out, address, strlen(address));
@@ -59,7 +61,10 @@ add_worker(const struct hr_dispatcher_process *d, uint32_t peer, struct hr_str *
     add_number(out, "position_seconds", role->ns_per_position * 1e-9);
     hr__str_add(out, ",");
     add_number(out, "silent_seconds", seconds_since(role->heard_ns));
-    hr__str_add(out, "}");
+    hr__str_addf(out, ",\"compression\":\"%s\",\"bytes_made\":%llu,\"bytes_sent\":%llu}",
+                 hr__dispatcher_kinds(d->peers[peer].kinds, kinds),
+                 (unsigned long long)d->peers[peer].made,
+                 (unsigned long long)d->peers[peer].sent);
 }
 
 static void add_workers(const struct hr_dispatcher_process *d, struct hr_str *out)
@@ -205,12 +210,13 @@ static void add_connections(const struct hr_dispatcher_process *d, struct hr_str
 static void add_metrics(const struct hr_dispatcher_process *d, struct hr_str *out)
 {
     uint64_t outstanding = 0;
-    uint32_t workers = 0, draining = 0;
+    uint32_t workers = 0, draining = 0, compressing = 0;
 
     for (uint32_t i = 1; i <= d->peers_max; i++)
         if (is_worker(d, i)) {
             workers++;
             draining += d->role.peers[i].leaving;
+            compressing += d->peers[i].kinds > HR_COMPRESSION_BIT(HR_COMPRESSION_NONE);
             outstanding += d->role.peers[i].outstanding;
         }
     metric(out, "build_info", "gauge", "The release.", "{version=\"" HR_VERSION "\"}", 1);
@@ -223,6 +229,12 @@ static void add_metrics(const struct hr_dispatcher_process *d, struct hr_str *ou
     gauge(out, "positions_in_work", "Positions leased and not sent yet.",
           (double)outstanding);
     add_leases(&d->role.counts, out);
+    gauge(out, "workers_compressing", "Workers that compress for some client.",
+          compressing);
+    counter(out, "data_bytes_total", "Bytes of batches that workers sent over TCP.",
+            d->made);
+    counter(out, "data_sent_bytes_total",
+            "Bytes that these were as they were sent, compressed or not.", d->sent);
     add_connections(d, out);
     counter(out, "events_lost_total", "Lines of the events log that were not written.",
             hr__events_lost(d->events));

@@ -94,7 +94,10 @@ static enum hr_err read_worker(const struct hr_doc *doc, struct hr_control_worke
     HR_TRY(get_count(doc, "positions_leased", &w->positions_leased, reterr));
     HR_TRY(get_count(doc, "positions_finished", &w->positions_finished, reterr));
     HR_TRY(get_double(doc, "position_seconds", &w->position_seconds, reterr));
-    return get_double(doc, "silent_seconds", &w->silent_seconds, reterr);
+    HR_TRY(get_double(doc, "silent_seconds", &w->silent_seconds, reterr));
+    HR_TRY(get_text(doc, "compression", w->compression, sizeof w->compression, reterr));
+    HR_TRY(get_count(doc, "bytes_made", &w->bytes_made, reterr));
+    return get_count(doc, "bytes_sent", &w->bytes_sent, reterr);
 }
 
 static enum hr_err

@@ -6,11 +6,13 @@
  */
 #include "fleet/dispatcher.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/str.h"
+#include "svc/compression.h"
 
 #define RANGES_MAX 256u /* leases of a job at a time */
 #define LEASE_MAX 4096u /* batches of a lease */
@@ -101,6 +103,46 @@ enum hr_err hr__dispatcher_drain(struct hr_dispatcher_process *d, const char *ad
             return HR_OK;
         }
     return hr__fail(reterr, HR_ERR_NOT_FOUND, "no worker listens at %s", address);
+}
+
+/* ---- compression ---- */
+
+const char *hr__dispatcher_kinds(uint32_t kinds, char to[HR_KINDS_TEXT])
+{
+    int length = 0;
+
+    for (uint32_t kind = 0; kind < HR_COMPRESSION_KINDS; kind++)
+        if (kinds & HR_COMPRESSION_BIT(kind))
+            length += snprintf(to + length, HR_KINDS_TEXT - (size_t)length, "%s%s",
+                               length > 0 ? ", " : "",
+                               hr__compression_name((enum hr_compression)kind));
+    if (length == 0)
+        snprintf(to, HR_KINDS_TEXT, "none");
+    return to;
+}
+
+/* A worker says what compression does. Its numbers only grow. */
+static void
+take_traffic(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_frame *frame)
+{
+    struct hr_dispatcher_peer *p = &d->peers[peer];
+    uint64_t made = frame->u.traffic.made, sent = frame->u.traffic.sent;
+    char text[HR_KINDS_TEXT];
+    struct hr_error error = {0};
+
+    if (p->address == NULL || made < p->made || sent < p->sent) {
+        hr__fail(&error, HR_ERR_FORMAT, "a TRAFFIC frame is not expected here");
+        hr__fleet_refuse(net_of(d), peer, &error);
+        return;
+    }
+    d->made += made - p->made;
+    d->sent += sent - p->sent;
+    p->made = made;
+    p->sent = sent;
+    if (p->kinds != frame->count && frame->count != 0)
+        hr__events_add(d->events, "worker_compression", "worker", p->address,
+                       "compression", hr__dispatcher_kinds(frame->count, text), NULL);
+    p->kinds = frame->count != 0 ? frame->count : p->kinds;
 }
 
 /* ---- jobs ---- */
@@ -224,6 +266,8 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
         take_job(d, peer, frame, hr_buffer_data(data), hr_buffer_bytes(data));
     } else if (frame->type == HR_FRAME_WORKERS) {
         take_address(d, peer, hr_buffer_data(data), hr_buffer_bytes(data));
+    } else if (frame->type == HR_FRAME_TRAFFIC) {
+        take_traffic(d, peer, frame);
     } else {
         if (hr__lease_frame(&d->role, peer, frame, hr__now_ns(), &d->actions, &error) !=
             HR_OK)

@@ -11,6 +11,8 @@
 #include "net/http.h"
 #include "svc/lease.h"
 
+#define HR_KINDS_TEXT 24 /* bytes */
+
 struct hr_dispatcher_peer {
     char *address;   /* of a worker: where clients reach it; or NULL */
     bool wants_list; /* a client that has not been told the latest workers */
@@ -18,6 +20,8 @@ struct hr_dispatcher_peer {
     bool known;                    /* its HELLO was accepted */
     bool goodbye;                  /* it said so: its end is no failure */
     bool draining;                 /* the log says so */
+    uint32_t kinds;                /* of compression, of a worker (TRAFFIC) */
+    uint64_t made, sent;           /* bytes: of batches; as the worker sent them */
     char job[HR_JOB_NAME_MAX + 1]; /* of a client */
 };
 
@@ -37,6 +41,7 @@ struct hr_dispatcher_process {
     struct hr_dispatcher_job *jobs;
     uint32_t peers_max, jobs_max;
     uint64_t started_ns, jobs_refused;
+    uint64_t made, sent;      /* bytes, of all workers so far */
     struct hr_http *control;  /* or NULL */
     struct hr_events *events; /* or NULL */
 };
@@ -44,6 +49,9 @@ struct hr_dispatcher_process {
 /* Tells the worker at this address to drain. HR_ERR_NOT_FOUND. */
 HR_CHECK enum hr_err hr__dispatcher_drain(struct hr_dispatcher_process *d,
                                           const char *address, struct hr_error *reterr);
+
+/* Kinds of compression as a text, such as "none" or "zstd, lz4". Returns `to`. */
+const char *hr__dispatcher_kinds(uint32_t kinds, char to[HR_KINDS_TEXT]);
 
 /* control.c: an hr_http_fn. */
 void hr__control_answer(void *user, const struct hr_http_request *request,

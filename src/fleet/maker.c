@@ -322,25 +322,41 @@ static void learn_size(struct hr_worker_process *w, struct hr_worker_job *job,
     w->role.clients[task->client].frame_positions = job->frame_positions;
 }
 
+/* Sends the body of a COMPRESSED frame instead of the parcel; returns its size. */
+static size_t send_compressed(struct hr_worker_process *w, uint32_t client,
+                              const struct hr_frame *data, struct hr_buffer *body)
+{
+    const struct hr_net_part part = {hr_buffer_data(body), hr_buffer_bytes(body), body};
+    struct hr_frame frame = *data;
+
+    frame.type = HR_FRAME_COMPRESSED;
+    hr__net_send_body(w->base.net, client, &frame, &part, 1);
+    return part.bytes;
+}
+
 /* Under the lock; the client is the one that the task was for. */
 static size_t
 send_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
-            const struct hr_serve_task *task, const struct hr_parcel_pieces *pieces)
+            const struct hr_serve_task *task, const struct hr_parcel_pieces *pieces,
+            const struct hr_squeeze *squeeze)
 {
     const struct hr_frame frame = {.type = HR_FRAME_DATA,
                                    .position = task->position,
                                    .count = task->count,
                                    .generation = task->generation};
-    size_t bytes = pieces->bytes, most = 2 * bytes;
+    size_t bytes = pieces->bytes, sent = bytes, most;
 
-    most = most > WAITING_BYTES ? most : WAITING_BYTES;
-    if (!hr__lend(&w->peers[task->client].lender, w->base.net, task->client, job->pool,
-                  &frame, pieces))
+    if (squeeze->body != NULL)
+        sent = send_compressed(w, task->client, &frame, squeeze->body);
+    else if (!hr__lend(&w->peers[task->client].lender, w->base.net, task->client,
+                       job->pool, &frame, pieces))
         hr__net_send_body(w->base.net, task->client, &frame, pieces->parts,
                           pieces->count);
+    most = 2 * sent > WAITING_BYTES ? 2 * sent : WAITING_BYTES;
     learn_size(w, job, task, bytes);
+    hr__squeeze_end(w, task->client, squeeze, bytes, sent);
     w->role.clients[task->client].full =
-        hr__net_queued(w->base.net, task->client) + bytes > most;
+        hr__net_queued(w->base.net, task->client) + sent > most;
     return bytes;
 }
 
@@ -359,6 +375,7 @@ static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
     uint64_t serial = w->peers[task->client].serial;
     struct hr_serve_lease next = lease_after(&w->role, task);
     struct hr_parcel_pieces pieces;
+    struct hr_squeeze squeeze;
     struct hr_error error = {0};
     size_t bytes = 0;
 
@@ -367,20 +384,23 @@ static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
     pieces.count = 0;
 
     job->holds++;
+    hr__squeeze_begin(w, task->client, &squeeze);
     hr__net_unlock(w->base.net);
     if (!job->opened)
         open_job(w, job, local);
     if (job->error.code == HR_OK)
         make_parcel(w, job, task, &next, &pieces, &error);
+    hr__squeeze_run(w, &squeeze, &pieces);
     hr__net_lock(w->base.net);
     if (w->peers[task->client].serial == serial) {
         if (pieces.count > 0)
-            bytes = send_parcel(w, job, task, &pieces);
+            bytes = send_parcel(w, job, task, &pieces, &squeeze);
         else
             refuse(w, task->client, job->error.code != HR_OK ? &job->error : &error);
     }
     hr__serve_sent(&w->role, task, bytes, &w->actions);
     hr__parcel_drop(&pieces);
+    hr_buffer_unref(squeeze.body);
     job->holds--;
     hr__worker_job_release(w, job);
 }
@@ -414,5 +434,6 @@ void *hr__worker_make(void *user)
     hr__net_unlock(net);
     for (size_t i = 0; i < HR_WORKER_RANGES; i++)
         close_range(w, &w->ranges[i]);
+    hr__squeezer_finish(&w->squeezer);
     return NULL;
 }

@@ -17,6 +17,7 @@
 #include "core/thread.h"
 #include "engine/batch.h"
 #include "engine/outputs.h"
+#include "fleet/compressed.h"
 #include "fleet/fleet.h"
 #include "fleet/job.h"
 #include "fleet/loan.h"
@@ -55,6 +56,7 @@ struct hr_remote {
     struct hr_client client;
     struct hr_actions actions;
     struct hr_desk *desk;
+    struct hr_pool *pool;     /* of parcels that came compressed */
     uint64_t last_connection; /* to a worker */
     struct worker workers[WORKERS_MAX];
     uint32_t dispatcher; /* its connection, made or not; 0: none */
@@ -263,6 +265,29 @@ static void on_woken(void *user)
     return_loans(user);
 }
 
+/* Decompressing takes long, so the consumer gets the lock meanwhile. */
+static void take_compressed(struct hr_remote *r, uint32_t peer,
+                            const struct hr_frame *frame, const struct hr_buffer *data)
+{
+    const struct hr_borrowed none = {0};
+    struct hr_frame plain = *frame;
+    struct hr_buffer *parcel = NULL;
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    hr__net_unlock(r->net);
+    code = hr__compressed_read(data, HR_FRAME_DATA_MAX, r->pool, &parcel, &error);
+    hr__net_lock(r->net);
+    if (code != HR_OK) {
+        r->last = error;
+        hr__fleet_refuse(r->net, peer, &error);
+        return;
+    }
+    plain.type = HR_FRAME_DATA;
+    take_parcel(r, peer, &plain, parcel, &none);
+    hr_buffer_unref(parcel);
+}
+
 /* Frames with batches; false for others. */
 static bool take_batches(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame,
                          struct hr_buffer *data)
@@ -271,6 +296,8 @@ static bool take_batches(struct hr_remote *r, uint32_t peer, const struct hr_fra
 
     if (frame->type == HR_FRAME_DATA)
         take_parcel(r, peer, frame, data, &none);
+    else if (frame->type == HR_FRAME_COMPRESSED)
+        take_compressed(r, peer, frame, data);
     else if (frame->type == HR_FRAME_SEGMENT)
         take_segment(r, peer, frame);
     else if (frame->type == HR_FRAME_SHARED)
@@ -448,6 +475,21 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
                                      .ca = options->service_tls_ca,
                                      .name = options->service_tls_name};
 
+    client.kinds = hr__compression_set(options->service_compress);
+    if (client.kinds == 0)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "options.service_compress is auto, none, lz4 or zstd, not "
+                        "'%.40s'",
+                        options->service_compress);
+    client.kinds &= hr__compressed_reads();
+    if (client.kinds == 0)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "this process cannot read %s: its library is missing (headrace "
+                        "doctor)",
+                        options->service_compress);
+    r->pool = hr_pool_create(0);
+    if (r->pool == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(hr_graph_freeze(r->graph, reterr));
     HR_TRY(hr__outputs_init(&r->outputs, r->graph, options, reterr));
     r->outputs.bare = bare;
@@ -469,6 +511,7 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
     r->outputs.options.service_job = r->outputs.options.service_token_file = NULL;
     r->outputs.options.service_tls_ca = r->outputs.options.service_tls_name = NULL;
     r->outputs.options.service_tls_cert = r->outputs.options.service_tls_key = NULL;
+    r->outputs.options.service_compress = NULL;
     HR_TRY(hr__net_connect(r->net, r->address, &r->dispatcher, reterr));
     return hr__thread_start(&r->thread, "hr-client", loop, r, reterr);
 }
@@ -489,6 +532,7 @@ static void finish(struct hr_remote *r)
     hr__parcel_close(r->parcel);
     hr__desk_close(r->desk);
     hr__net_close(r->net);
+    hr_pool_unref(r->pool);
     hr__client_finish(&r->client);
     hr__cursor_finish(&r->cursor);
     hr__actions_finish(&r->actions);

@@ -231,6 +231,7 @@ static void divide(struct hr_supply *s, const struct hr_iter_options *options)
     s->options.service_token_file = NULL;
     s->options.service_tls_ca = s->options.service_tls_name = NULL;
     s->options.service_tls_cert = s->options.service_tls_key = NULL;
+    s->options.service_compress = NULL;
     s->own.memory_bytes = part;
     s->own.on_error = HR_ON_ERROR_FAIL; /* each record of its own */
     s->own.errors_max = s->own.records_max = 0;

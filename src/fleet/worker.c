@@ -114,6 +114,9 @@ static void on_connected(void *user, uint32_t peer)
     struct hr_frame frame = {.type = HR_FRAME_WORKERS, .count = 1};
     struct hr_str line;
 
+    w->told_kinds = 0; /* this dispatcher knows nothing */
+    w->told_made = 0;
+
     hr__serve_connected(&w->role, peer, hr__now_ns(), &w->actions);
     perform(w);
     hr__str_init(&line);
@@ -225,8 +228,11 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
         __atomic_store_n(&w->base.drains, true, __ATOMIC_RELEASE);
     else if (frame->type == HR_FRAME_RELEASE)
         hr__lend_release(&w->peers[peer].lender, frame->position);
-    else if (brings_job(w, peer, frame))
+    else if (brings_job(w, peer, frame)) {
+        if (frame->type == HR_FRAME_HELLO)
+            hr__squeeze_client(w, peer, frame->count);
         hr__serve_frame(&w->role, peer, frame, hr__now_ns(), &w->actions);
+    }
     if (w->role.clients[peer].joined)
         hr__net_know(net_of(w), peer);
     perform(w);
@@ -276,6 +282,7 @@ static void on_tick(void *user)
     }
     hr__serve_tick(&w->role, now, &w->actions);
     perform(w);
+    hr__squeeze_tell(w, now);
     if (is_draining(w))
         drain(w);
 }
@@ -376,6 +383,7 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
     w->pool = hr_pool_create(0);
     if (w->peers == NULL || w->dispatcher == NULL || w->pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    HR_TRY(hr__squeeze_open(w, o->compress, reterr));
     HR_TRY(hr__fleet_nonce(&serve.nonce, reterr));
     HR_TRY(hr__actions_init(&w->actions, reterr));
     HR_TRY(hr__serve_init(&w->role, &serve, reterr));

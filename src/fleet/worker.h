@@ -1,11 +1,13 @@
 /*
- * fleet/worker.h - private interface between worker.c (events) and maker.c (batches).
+ * fleet/worker.h - private interface between worker.c (events), maker.c (batches) and
+ * squeeze.c (their compression).
  */
 #ifndef HR_FLEET_WORKER_H
 #define HR_FLEET_WORKER_H
 
 #include "engine/engine.h"
 #include "engine/outputs.h"
+#include "fleet/compressed.h"
 #include "fleet/loan.h"
 #include "fleet/service.h"
 #include "svc/serve.h"
@@ -27,10 +29,20 @@ struct hr_worker_job {
     uint32_t frame_positions;
 };
 
+/* How a client's frames are compressed, and what the last review saw. */
+struct hr_worker_link {
+    struct hr_compression_choice choice;
+    uint64_t reviewed_ns; /* 0: there is no client */
+    uint64_t bytes;       /* of parcels, since then */
+    struct hr_net_traffic traffic;
+    uint64_t cpu_ns, made; /* of the process: see below */
+};
+
 struct hr_worker_peer {
     struct hr_worker_job *job; /* of a client, or NULL */
     uint64_t serial;           /* of the connection that has the number now */
     struct hr_lender lender;   /* of a client on this host */
+    struct hr_worker_link link;
 };
 
 /* A run of neighbouring batches that is being made: one lease, usually. The maker's. */
@@ -63,6 +75,14 @@ struct hr_worker_process {
     struct hr_pool *pool;
     struct hr_worker_range ranges[HR_WORKER_RANGES];
     uint64_t clock; /* dates the use of ranges */
+    struct hr_squeezer squeezer;
+    /* Compression. */
+    unsigned kinds, cpus; /* kinds that are allowed, and that this process can write */
+    uint64_t squeeze_ns;  /* CPU time that it took */
+    uint64_t made;        /* bytes of all parcels */
+    uint64_t tcp_made, tcp_sent; /* of those that went over TCP; as they were sent */
+    uint64_t told_ns, told_made; /* the last TRAFFIC frame: when; what it said */
+    uint32_t told_kinds;
 };
 
 /* Under the lock: drops a hold or a connection's claim of a job; frees it when it was the
@@ -71,5 +91,37 @@ void hr__worker_job_release(struct hr_worker_process *w, struct hr_worker_job *j
 
 /* The maker's thread. */
 void *hr__worker_make(void *user);
+
+/* ---- squeeze.c ---- */
+
+/* Reads options.compress, and finds out what this process can write. HR_ERR_ARGUMENT;
+ * HR_ERR_UNSUPPORTED if a library is not there. */
+HR_CHECK enum hr_err hr__squeeze_open(struct hr_worker_process *w, const char *compress,
+                                      struct hr_error *reterr);
+
+/* Under the lock. A client says which kinds it takes. */
+void hr__squeeze_client(struct hr_worker_process *w, uint32_t peer, unsigned kinds);
+/* Tells the dispatcher now and then what compression does. */
+void hr__squeeze_tell(struct hr_worker_process *w, uint64_t now);
+
+/* A frame of the maker. */
+struct hr_squeeze {
+    enum hr_compression kind;
+    unsigned samples;       /* kinds to measure */
+    struct hr_buffer *body; /* of a COMPRESSED frame; NULL: it goes as it is */
+    unsigned measured, failed;
+    struct hr_compression_cost costs[HR_COMPRESSION_KINDS];
+    uint64_t ns;
+};
+
+/* Under the lock: what is to be done with the client's next frame. */
+void hr__squeeze_begin(struct hr_worker_process *w, uint32_t peer,
+                       struct hr_squeeze *ret_squeeze);
+/* Without it: does that. */
+void hr__squeeze_run(struct hr_worker_process *w, struct hr_squeeze *squeeze,
+                     const struct hr_parcel_pieces *pieces);
+/* Under the lock again: the frame was handed over as `sent` bytes. */
+void hr__squeeze_end(struct hr_worker_process *w, uint32_t peer,
+                     const struct hr_squeeze *squeeze, size_t bytes, size_t sent);
 
 #endif

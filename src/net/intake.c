@@ -27,7 +27,8 @@ static enum hr_err open_payload(struct hr_intake *in, struct hr_error *reterr)
                         "HEADRACE_TOKEN_FILE");
     if (!hr__frame_has_body(in->head.type))
         return HR_OK;
-    if ((in->head.type == HR_FRAME_DATA || in->head.type == HR_FRAME_SHARED) &&
+    if ((in->head.type == HR_FRAME_DATA || in->head.type == HR_FRAME_SHARED ||
+         in->head.type == HR_FRAME_COMPRESSED) &&
         in->head.bytes > in->payload_max)
         return hr__fail(reterr, HR_ERR_LIMIT,
                         "a %s frame announces %u bytes; this side takes at most %zu",

@@ -50,6 +50,7 @@ static void hello(struct hr_client *client, hr_peer peer, struct hr_actions *act
         return;
     frame = hr__send(actions, peer, HR_FRAME_HELLO);
     frame->position = hr__cursor_position(client->cursor);
+    frame->count = client->options.kinds;
     frame->generation = client->generation;
     frame->job = o->job;
     frame->u.hello.nonce = client->options.nonce;

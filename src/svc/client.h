@@ -26,6 +26,7 @@ struct hr_client_options {
     uint64_t nonce; /* random */
     size_t workers_max;
     uint64_t beat_ns; /* between progress messages; retries */
+    unsigned kinds;   /* of compression that it takes: bits 1 << enum hr_compression */
 };
 
 struct hr_client {

@@ -19,26 +19,29 @@ static const struct kind {
     unsigned uses;
     uint32_t bytes;
 } kinds[] = {
-    [HR_FRAME_HELLO] = {"HELLO",     POSITION | COUNT | GENERATION,        40                },
-    [HR_FRAME_WELCOME] = {"WELCOME",   POSITION | GENERATION,                32                },
-    [HR_FRAME_PROGRESS] = {"PROGRESS",  POSITION | GENERATION,                0                 },
-    [HR_FRAME_ACK] = {"ACK",       POSITION | GENERATION,                0                 },
-    [HR_FRAME_LEASE] = {"LEASE",     COUNT | GENERATION | RANGES,          16                },
-    [HR_FRAME_BIND] = {"BIND",      COUNT | GENERATION | RANGES,          16                },
-    [HR_FRAME_DATA] = {"DATA",      POSITION | COUNT | GENERATION | BODY, HR_FRAME_DATA_MAX },
-    [HR_FRAME_FINISHED] = {"FINISHED",  COUNT | GENERATION | RANGES,          16                },
-    [HR_FRAME_CREDIT] = {"CREDIT",    POSITION | GENERATION,                8                 },
-    [HR_FRAME_COMMIT] = {"COMMIT",    COUNT | GENERATION | RANGES,          8                 },
-    [HR_FRAME_COMMITTED] = {"COMMITTED", GENERATION,                           8                 },
-    [HR_FRAME_ERROR] = {"ERROR",     0,                                    4                 },
-    [HR_FRAME_GOODBYE] = {"GOODBYE",   0,                                    0                 },
-    [HR_FRAME_JOB] = {"JOB",       POSITION | BODY,                      HR_FRAME_JOB_MAX  },
-    [HR_FRAME_WORKERS] = {"WORKERS",   COUNT | BODY,                         HR_FRAME_LIST_MAX },
-    [HR_FRAME_AUTH] = {"AUTH",      BODY,                                 HR_FRAME_TOKEN_MAX},
-    [HR_FRAME_SEGMENT] = {"SEGMENT",   COUNT,                                8                 },
-    [HR_FRAME_SHARED] = {"SHARED",    POSITION | COUNT | GENERATION | BODY,
-                        HR_FRAME_DATA_MAX                                                    },
-    [HR_FRAME_RELEASE] = {"RELEASE",   POSITION,                             0                 },
+    [HR_FRAME_HELLO] = {"HELLO",      POSITION | COUNT | GENERATION,        40                },
+    [HR_FRAME_WELCOME] = {"WELCOME",    POSITION | GENERATION,                32                },
+    [HR_FRAME_PROGRESS] = {"PROGRESS",   POSITION | GENERATION,                0                 },
+    [HR_FRAME_ACK] = {"ACK",        POSITION | GENERATION,                0                 },
+    [HR_FRAME_LEASE] = {"LEASE",      COUNT | GENERATION | RANGES,          16                },
+    [HR_FRAME_BIND] = {"BIND",       COUNT | GENERATION | RANGES,          16                },
+    [HR_FRAME_DATA] = {"DATA",       POSITION | COUNT | GENERATION | BODY, HR_FRAME_DATA_MAX },
+    [HR_FRAME_FINISHED] = {"FINISHED",   COUNT | GENERATION | RANGES,          16                },
+    [HR_FRAME_CREDIT] = {"CREDIT",     POSITION | GENERATION,                8                 },
+    [HR_FRAME_COMMIT] = {"COMMIT",     COUNT | GENERATION | RANGES,          8                 },
+    [HR_FRAME_COMMITTED] = {"COMMITTED",  GENERATION,                           8                 },
+    [HR_FRAME_ERROR] = {"ERROR",      0,                                    4                 },
+    [HR_FRAME_GOODBYE] = {"GOODBYE",    0,                                    0                 },
+    [HR_FRAME_JOB] = {"JOB",        POSITION | BODY,                      HR_FRAME_JOB_MAX  },
+    [HR_FRAME_WORKERS] = {"WORKERS",    COUNT | BODY,                         HR_FRAME_LIST_MAX },
+    [HR_FRAME_AUTH] = {"AUTH",       BODY,                                 HR_FRAME_TOKEN_MAX},
+    [HR_FRAME_SEGMENT] = {"SEGMENT",    COUNT,                                8                 },
+    [HR_FRAME_SHARED] = {"SHARED",     POSITION | COUNT | GENERATION | BODY,
+                        HR_FRAME_DATA_MAX                                                     },
+    [HR_FRAME_RELEASE] = {"RELEASE",    POSITION,                             0                 },
+    [HR_FRAME_COMPRESSED] = {"COMPRESSED", POSITION | COUNT | GENERATION | BODY,
+                        HR_FRAME_DATA_MAX                                                     },
+    [HR_FRAME_TRAFFIC] = {"TRAFFIC",    COUNT,                                16                },
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -140,6 +143,9 @@ static void visit(struct stream *s, struct hr_frame *f)
     case HR_FRAME_SEGMENT:
         pass(s, &f->u.segment.bytes, 8);
         return;
+    case HR_FRAME_TRAFFIC:
+        pass(s, &f->u.traffic, sizeof f->u.traffic);
+        return;
     case HR_FRAME_PROGRESS:
     case HR_FRAME_ACK:
     case HR_FRAME_DATA:
@@ -148,6 +154,7 @@ static void visit(struct stream *s, struct hr_frame *f)
     case HR_FRAME_WORKERS:
     case HR_FRAME_AUTH:
     case HR_FRAME_SHARED:
+    case HR_FRAME_COMPRESSED:
     case HR_FRAME_RELEASE:
         return;
     }
@@ -155,6 +162,7 @@ static void visit(struct stream *s, struct hr_frame *f)
 
 _Static_assert(sizeof(((struct hr_frame *)0)->u.hello) == 32, "no padding");
 _Static_assert(sizeof(((struct hr_frame *)0)->u.welcome) == 24, "no padding");
+_Static_assert(sizeof(((struct hr_frame *)0)->u.traffic) == 16, "no padding");
 _Static_assert(sizeof(struct hr_frame_range) == 16, "no padding");
 
 /* ---- checks ---- */
@@ -180,9 +188,9 @@ static bool hello_is_sound(const struct hr_frame *f)
         return f->count > 0 && f->position == 0 && f->generation == 0 && f->job == 0 &&
                f->u.hello.base == 0 && f->u.hello.membership == 0 &&
                f->u.hello.world == 0 && f->u.hello.rank == 0;
-    return f->u.hello.role == HR_FRAME_CLIENT && f->count == 0 && f->u.hello.world > 0 &&
-           f->u.hello.world <= HR_FRAME_WORLD_MAX && f->u.hello.rank < f->u.hello.world &&
-           f->u.hello.base <= HR_FRAME_POSITION_MAX;
+    return f->u.hello.role == HR_FRAME_CLIENT && f->count <= HR_FRAME_KINDS_MAX &&
+           f->u.hello.world > 0 && f->u.hello.world <= HR_FRAME_WORLD_MAX &&
+           f->u.hello.rank < f->u.hello.world && f->u.hello.base <= HR_FRAME_POSITION_MAX;
 }
 
 static bool error_is_sound(const struct hr_frame *f)
@@ -212,8 +220,11 @@ static bool message_is_sound(const struct hr_frame *f)
         return f->u.commit.id > 0;
     case HR_FRAME_ERROR:
         return error_is_sound(f);
+    case HR_FRAME_TRAFFIC:
+        return f->count <= HR_FRAME_KINDS_MAX;
     case HR_FRAME_DATA:
     case HR_FRAME_SHARED:
+    case HR_FRAME_COMPRESSED:
         return f->count > 0;
     default:
         return true;

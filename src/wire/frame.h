@@ -14,7 +14,7 @@
 
 #include "core/error.h"
 
-#define HR_FRAME_VERSION 2u
+#define HR_FRAME_VERSION 3u
 #define HR_FRAME_HEAD 32u            /* bytes of a header */
 #define HR_FRAME_TAIL 8u             /* bytes after a body */
 #define HR_FRAME_RUN (1u << 18)      /* bytes of a body that are hashed at once */
@@ -25,31 +25,34 @@
 #define HR_FRAME_TOKEN_MAX 255u      /* payload of AUTH */
 #define HR_FRAME_TEXT_MAX 255u       /* of an ERROR, without the terminating NUL */
 #define HR_FRAME_POSITION_MAX ((uint64_t)1 << 60) /* sums of a few do not wrap */
-#define HR_FRAME_WORLD_MAX (1u << 20)             /* consumers of a job */
+#define HR_FRAME_KINDS_MAX 7u         /* the largest set of kinds of compression */
+#define HR_FRAME_WORLD_MAX (1u << 20) /* consumers of a job */
 /* The largest control payload: LEASE with all its ranges. */
 #define HR_FRAME_CONTROL_MAX (16u + 16u * HR_FRAME_RANGES_MAX)
 
 /* X(name, value): values are part of the format. */
 #define HR_FRAMES(X)                                                                     \
-    X(HELLO, 1)      /* client or worker: who I am; a client's cursor */                 \
-    X(WELCOME, 2)    /* the answer: your generation */                                   \
-    X(PROGRESS, 3)   /* client: cursor in memory; worker: still there */                 \
-    X(ACK, 4)        /* client: durable cursor */                                        \
-    X(LEASE, 5)      /* dispatcher to worker: make these ranges */                       \
-    X(BIND, 6)       /* dispatcher to client: these ranges are yours */                  \
-    X(DATA, 7)       /* worker to client: records */                                     \
-    X(FINISHED, 8)   /* worker to dispatcher: these ranges were sent */                  \
-    X(CREDIT, 9)     /* client to worker: bytes that it may send */                      \
-    X(COMMIT, 10)    /* client to dispatcher: a checkpoint lies ready */                 \
-    X(COMMITTED, 11) /* the answer: it counts */                                         \
-    X(ERROR, 12)     /* refused, with the reason */                                      \
-    X(GOODBYE, 13)   /* I leave; a worker finishes what it has */                        \
-    X(JOB, 14)       /* client: what is to be made */                                    \
-    X(WORKERS, 15)   /* worker: my address; dispatcher: those of all */                  \
-    X(AUTH, 16)      /* client or worker, first: the token */                            \
-    X(SEGMENT, 17)   /* worker to client on one host: memory, as a descriptor */         \
-    X(SHARED, 18)    /* the same: records whose large tensors lie in segments */         \
-    X(RELEASE, 19)   /* client to worker: a SHARED frame's memory is free again */
+    X(HELLO, 1)       /* client or worker: who I am; a client's cursor */                \
+    X(WELCOME, 2)     /* the answer: your generation */                                  \
+    X(PROGRESS, 3)    /* client: cursor in memory; worker: still there */                \
+    X(ACK, 4)         /* client: durable cursor */                                       \
+    X(LEASE, 5)       /* dispatcher to worker: make these ranges */                      \
+    X(BIND, 6)        /* dispatcher to client: these ranges are yours */                 \
+    X(DATA, 7)        /* worker to client: records */                                    \
+    X(FINISHED, 8)    /* worker to dispatcher: these ranges were sent */                 \
+    X(CREDIT, 9)      /* client to worker: bytes that it may send */                     \
+    X(COMMIT, 10)     /* client to dispatcher: a checkpoint lies ready */                \
+    X(COMMITTED, 11)  /* the answer: it counts */                                        \
+    X(ERROR, 12)      /* refused, with the reason */                                     \
+    X(GOODBYE, 13)    /* I leave; a worker finishes what it has */                       \
+    X(JOB, 14)        /* client: what is to be made */                                   \
+    X(WORKERS, 15)    /* worker: my address; dispatcher: those of all */                 \
+    X(AUTH, 16)       /* client or worker, first: the token */                           \
+    X(SEGMENT, 17)    /* worker to client on one host: memory, as a descriptor */        \
+    X(SHARED, 18)     /* the same: records whose large tensors lie in segments */        \
+    X(RELEASE, 19)    /* client to worker: a SHARED frame's memory is free again */      \
+    X(COMPRESSED, 20) /* worker to client: as DATA, compressed */                        \
+    X(TRAFFIC, 21)    /* worker to dispatcher: what compression does */
 
 enum hr_frame_type {
 #define HR_FRAME_ENUM(name, value) HR_FRAME_##name = (value),
@@ -78,11 +81,14 @@ struct hr_frame_head {
 /* A message. Header fields and payload fields that its type does not use are zero. */
 struct hr_frame {
     enum hr_frame_type type;
-    uint64_t position; /* HELLO, WELCOME, PROGRESS, ACK, DATA, SHARED; CREDIT: cursor;
-                          JOB: number of positions; RELEASE: number of the frame */
+    uint64_t position; /* HELLO, WELCOME, PROGRESS, ACK, DATA, SHARED, COMPRESSED;
+                          CREDIT: cursor; JOB: number of positions; RELEASE: number of the
+                          frame */
     uint32_t
-        count; /* DATA, SHARED: positions; SEGMENT: its index; HELLO: leases that a worker
-                  holds at once; LEASE, BIND, FINISHED, COMMIT: ranges; WORKERS: lines */
+        count; /* DATA, SHARED, COMPRESSED: positions; SEGMENT: its index; HELLO:
+                  leases    that a worker holds at once, or the kinds of compression
+                  that a client    takes: bits 1 << enum hr_compression; TRAFFIC: those
+                  in use; LEASE, BIND,    FINISHED, COMMIT: ranges; WORKERS: lines */
     uint32_t generation; /* of the client; 0: none yet */
     uint64_t job;        /* HELLO, WELCOME, LEASE, BIND, FINISHED */
     union {
@@ -113,6 +119,10 @@ struct hr_frame {
             uint64_t bytes; /* 0: there is none any more */
         } segment;
         struct {
+            uint64_t made, sent; /* bytes of DATA over TCP so far: before compression, and
+                                    as they were sent */
+        } traffic;
+        struct {
             enum hr_err code;
             char text[HR_FRAME_TEXT_MAX + 1];
         } error;
@@ -123,7 +133,7 @@ struct hr_frame {
 const char *hr__frame_name(enum hr_frame_type type);
 
 /* Whether the payload is a body of any size up to its type's limit, which frames carry
- * without looking into it: DATA, SHARED, JOB, WORKERS, AUTH. */
+ * without looking into it: DATA, SHARED, COMPRESSED, JOB, WORKERS, AUTH. */
 bool hr__frame_has_body(enum hr_frame_type type);
 
 /* Writes a message without a body to `to`, which has room for HR_FRAME_HEAD +

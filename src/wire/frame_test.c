@@ -59,6 +59,7 @@ static void random_hello(struct hr_frame *f)
         return;
     }
     f->u.hello.role = HR_FRAME_CLIENT;
+    f->count = (uint32_t)below(HR_FRAME_KINDS_MAX + 1);
     f->position = below(HR_FRAME_POSITION_MAX);
     f->generation = hr__rng_u32(&rng);
     f->job = hr__rng_u64(&rng);
@@ -96,6 +97,11 @@ static void random_frame(struct hr_frame *f, enum hr_frame_type type)
     if (type == HR_FRAME_SEGMENT) {
         f->count = (uint32_t)below(64);
         f->u.segment.bytes = hr__rng_u64(&rng);
+    }
+    if (type == HR_FRAME_TRAFFIC) {
+        f->count = (uint32_t)below(HR_FRAME_KINDS_MAX + 1);
+        f->u.traffic.made = hr__rng_u64(&rng);
+        f->u.traffic.sent = hr__rng_u64(&rng);
     }
     if (type == HR_FRAME_CREDIT)
         f->u.credit.total = hr__rng_u64(&rng);
@@ -142,14 +148,15 @@ TEST(every_control_message_reads_back_as_it_was_written)
 TEST(a_body_has_any_bytes_and_its_hash)
 {
     const struct hr_frame frames[] = {
-        {HR_FRAME_DATA,    .position = 7, .count = 3, .generation = 2},
-        {HR_FRAME_JOB,     .position = 7, .count = 0, .generation = 0},
-        {HR_FRAME_WORKERS, .position = 0, .count = 2, .generation = 0},
-        {HR_FRAME_AUTH,    .position = 0, .count = 0, .generation = 0},
-        {HR_FRAME_SHARED,  .position = 7, .count = 3, .generation = 2},
+        {HR_FRAME_DATA,       .position = 7, .count = 3, .generation = 2},
+        {HR_FRAME_JOB,        .position = 7, .count = 0, .generation = 0},
+        {HR_FRAME_WORKERS,    .position = 0, .count = 2, .generation = 0},
+        {HR_FRAME_AUTH,       .position = 0, .count = 0, .generation = 0},
+        {HR_FRAME_SHARED,     .position = 7, .count = 3, .generation = 2},
+        {HR_FRAME_COMPRESSED, .position = 7, .count = 3, .generation = 2},
     };
-    const uint32_t most[] = {HR_FRAME_DATA_MAX, HR_FRAME_JOB_MAX, HR_FRAME_LIST_MAX,
-                             HR_FRAME_TOKEN_MAX, HR_FRAME_DATA_MAX};
+    const uint32_t most[] = {HR_FRAME_DATA_MAX,  HR_FRAME_JOB_MAX,  HR_FRAME_LIST_MAX,
+                             HR_FRAME_TOKEN_MAX, HR_FRAME_DATA_MAX, HR_FRAME_DATA_MAX};
 
     for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
         uint32_t more = most[i] + 1;
@@ -180,13 +187,13 @@ TEST(a_body_has_any_bytes_and_its_hash)
 TEST(the_bytes_are_those_of_the_page)
 {
     static const unsigned char credit[] = {
-        'H',  'R',  2,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
+        'H',  'R',  3,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
         0,    0,    0,    0,    5,    0,    0,    0, /* the hash follows */
-        0x5e, 0x47, 0xd2, 0x9e, 0x0a, 0x46, 0xaf, 0x47, 0,  0, 1, 0, 0, 0, 0, 0};
+        0xb6, 0x71, 0x08, 0x7f, 0x3d, 0xa7, 0x36, 0xe5, 0,  0, 1, 0, 0, 0, 0, 0};
     static const unsigned char hello[] = {
-        'H',  'R',  2,    1,    40,   0,    0,    0,    /* header */
+        'H',  'R',  3,    1,    40,   0,    0,    0,    /* header */
         96,   0,    0,    0,    0,    0,    0,    0,    /* cursor */
-        0,    0,    0,    0,    3,    0,    0,    0,    /* count, generation */
+        7,    0,    0,    0,    3,    0,    0,    0,    /* count, generation */
         0,    0,    0,    0,    0,    0,    0,    0,    /* hash */
         0x11, 0,    0,    0,    0,    0,    0,    0,    /* job */
         0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01, /* nonce */
@@ -199,7 +206,8 @@ TEST(the_bytes_are_those_of_the_page)
     frame.u.credit.total = 65536;
     CHECK_EQ_INT(hr__frame_write(&frame, bytes), sizeof credit);
     CHECK_BYTES(bytes, credit, sizeof credit);
-    frame = (struct hr_frame){HR_FRAME_HELLO, .position = 96, .generation = 3, .job = 17};
+    frame = (struct hr_frame){HR_FRAME_HELLO, .position = 96, .count = 7, .generation = 3,
+                              .job = 17};
     frame.u.hello.nonce = 0x0123456789abcdef;
     frame.u.hello.base = 64;
     frame.u.hello.membership = 2;
@@ -256,6 +264,8 @@ TEST(bytes_that_lie_are_refused_with_a_reason)
     refused(HR_FRAME_COMMIT, payload, 0, 8, HR_ERR_FORMAT, "wrong payload");
     refused(HR_FRAME_COMMITTED, payload, 0, 8, HR_ERR_FORMAT, "wrong payload");
     refused(HR_FRAME_HELLO, payload + 32, 1u << 21, 4, HR_ERR_FORMAT, "wrong payload");
+    refused(HR_FRAME_HELLO, 16, 8, 4, HR_ERR_FORMAT, "wrong payload");
+    refused(HR_FRAME_TRAFFIC, 16, 8, 4, HR_ERR_FORMAT, "wrong payload");
     refused(HR_FRAME_HELLO, payload + 36, 3, 4, HR_ERR_FORMAT, "wrong payload");
     refused(HR_FRAME_WELCOME, payload + 24, far, 8, HR_ERR_FORMAT, "wrong payload");
     refused(HR_FRAME_ERROR, payload, 5, 4, HR_ERR_FORMAT, "wrong payload");
@@ -294,5 +304,6 @@ TEST(names_are_those_of_the_types)
     CHECK(hr__frame_name((enum hr_frame_type)0) == NULL);
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_WORKERS), "WORKERS");
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_RELEASE), "RELEASE");
-    CHECK(hr__frame_name((enum hr_frame_type)20) == NULL);
+    CHECK_EQ_STR(hr__frame_name(HR_FRAME_TRAFFIC), "TRAFFIC");
+    CHECK(hr__frame_name((enum hr_frame_type)22) == NULL);
 }

@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import resource
 import socket
 import sys
@@ -9,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from service_support import LONG, Service, begin, digest, free_port, killed_run, token_file, wait_until
-from support import at_place, example, graph, main, one_line, photos, run, start, temp, test
+from support import at_place, example, graph, main, one_line, photos, run, run_json, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
@@ -121,6 +122,60 @@ def shared_memory_and_tcp_give_the_same_bytes():
         service.workers[0].communicate()
         service.workers[0] = begin("worker", "--dispatcher", service.address, "--tcp-only")
         assert digest(text, "--epochs", 4, "--service", service.address) == wanted
+
+
+@test
+def compressed_frames_give_the_same_bytes():
+    runs = [[texts(), "--epochs", 3], [graph("one_hot.yaml", one_hot)], [graph("numbers.yaml", numbers)],
+            [example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "batch=6"]]
+    wanted = [digest(*words) for words in runs]
+    for how in ("zstd", "lz4", "none", "auto"):
+        options = ["--tcp-only", "--compress", how]
+        with Service(2, options=["--control", "127.0.0.1:0"], worker_options=options) as service:
+            for words, right in zip(runs, wanted):
+                assert digest(*words, "--service", service.address) == right, (how, words)
+            check_traffic(service, how in ("zstd", "lz4"))
+
+
+def check_traffic(service, compressed):
+    """What the workers say that they have sent."""
+    def sums():
+        workers = run_json("workers", "--control", service.dispatcher.control)["workers"]
+        return [sum(worker[name] for worker in workers) for name in ("bytes_made", "bytes_sent")]
+
+    wait_until(lambda: sums()[0] > 0)
+    made, sent = sums()
+    assert sent < made / 2 if compressed else sent == made, (made, sent)
+
+
+@test
+def what_is_compressed_is_what_both_sides_allow():
+    text = graph("one_hot.yaml", one_hot)
+    events = temp / "compression.jsonl"
+    for worker, client, what in (("auto", "zstd", "zstd"), ("auto", "lz4", "lz4"), ("lz4", "auto", "lz4"), ("zstd", "lz4", "none"),
+                                 ("none", "zstd", "none"), ("zstd", "none", "none")):
+        control = ["--control", "127.0.0.1:0", "--events", events]
+        with Service(1, options=control, worker_options=["--tcp-only", "--compress", worker]) as service:
+            process = start("run", text, "-q", "--epochs", 0, "--service", service.address, "--service-compress", client)
+            where = ["--control", service.dispatcher.control]
+            wait_until(lambda: any(w["bytes_made"] > 0 for w in run_json("workers", *where)["workers"]))
+            assert run_json("workers", *where)["workers"][0]["compression"] == what, (worker, client)
+            assert re.search(rf" {what}( \d+%)? *$", run("workers", *where).stdout, re.M)
+            process.kill()
+            process.communicate()
+        seen = [json.loads(line) for line in events.read_text().splitlines()]
+        assert [e["compression"] for e in seen if e["event"] == "worker_compression"][-1] == what, (worker, client)
+    with Service(1, options=control) as service:  # shared memory is not compressed
+        digest(text, "--service", service.address, "--service-compress", "zstd")
+        assert run_json("workers", "--control", service.dispatcher.control)["workers"][0]["bytes_made"] == 0
+
+
+@test
+def unknown_kinds_of_compression_are_refused():
+    one_line(run("worker", "--dispatcher", "127.0.0.1:1", "--compress", "gzip", code=None), "auto, none, lz4 or zstd, not 'gzip'")
+    text = graph("numbers.yaml", numbers)
+    one_line(run("run", text, "-q", "--service", "127.0.0.1:1", "--service-compress", "gzip", code=None), "auto, none, lz4 or zstd")
+    one_line(run("run", text, "--service-compress", "zstd", code=2), "--service")
 
 
 @test
@@ -303,7 +358,7 @@ slow = """pipeline:
 """
 
 
-def check_kills(actions, rounds=2):
+def check_kills(actions, rounds=2, worker_options=()):
     text = graph("slow.yaml", slow % photos())
     wanted = temp / "slow.txt"
     if not wanted.exists():
@@ -311,7 +366,7 @@ def check_kills(actions, rounds=2):
     rng = random.Random(f"{seed} {actions}")
     total = 0
     for _ in range(rounds):
-        with Service(rng.randrange(1, 4)) as service:
+        with Service(rng.randrange(1, 4), worker_options=worker_options) as service:
             got, kills = killed_run(rng, service, text, EPOCHS, actions)
             assert got == wanted.read_text(), "records were lost or repeated"
             total += kills
@@ -336,6 +391,12 @@ def killed_clients_resume_without_loss_or_repetition():
 @test
 def whoever_is_killed_no_record_is_lost_or_repeated():
     check_kills(["worker", "dispatcher", "client", "all"])
+
+
+@test
+def compressed_frames_survive_kills_too():
+    for how in ("zstd", "auto"):
+        check_kills(["worker", "client", "all"], 1, ["--tcp-only", "--compress", how])
 
 
 
