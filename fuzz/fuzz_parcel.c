@@ -4,11 +4,15 @@
  * items and of records.
  */
 #include "fleet/parcel.h"
+#include "op/value.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static const struct hr_schema schema = {
+    .records = -1, .count = 1, .fields = {{.name = "value", .dtype = HR_I64}}};
 
 static volatile unsigned sum;
 
@@ -39,7 +43,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         parcel = NULL;
     for (size_t i = 0; parcel != NULL && i < data[0]; i++) {
         struct hr_batch *batch = NULL;
+        struct hr_value value = {0};
+        bool failed = false;
 
+        if (hr__parcel_get_record(parcel, i, &schema, &value, &failed, &error) == HR_OK) {
+            sum += value.data == NULL ? 1u : *(const uint8_t *)value.data;
+            hr__value_clear(&value);
+        }
         if (hr__parcel_get(parcel, i, data[1], &batch, &error) == HR_OK) {
             look(batch);
             hr_batch_unref(batch);

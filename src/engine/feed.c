@@ -88,15 +88,15 @@ static bool take_row(struct hr_pass *pass, const struct hr_segment *segment,
     const struct hr_feed *feed = runner->engine->feed;
     struct hr_feed_place place = place_of(pass, row);
     struct hr_value *slots = hr__pass_slots(pass, row);
-    bool fatal = false;
-    enum hr_err code = feed->get(feed->user, &place, values, &fatal, &runner->error);
+    bool failed = false;
+    enum hr_err code = feed->get(feed->user, &place, values, &failed, &runner->error);
 
-    if (code != HR_OK && fatal) {
+    if (code != HR_OK) {
         runner->error.code = code;
         hr__pass_fail(pass, row, feed->node, NULL, true);
         return true;
     }
-    if (code != HR_OK)
+    if (failed)
         return false;
     for (size_t f = 0; f < segment->result_count; f++) {
         slots[segment->results[f]] = values[f];
@@ -123,7 +123,6 @@ static uint32_t take_rows(struct hr_pass *pass, const struct hr_segment *segment
 static void run_failed(struct hr_pass *pass, const struct hr_segment *segment,
                        const uint32_t *failed, uint32_t count)
 {
-    memset(&pass->runner->error, 0, sizeof pass->runner->error);
     for (uint32_t i = 0; i < count; i++)
         hr__pass_run_row(pass, segment, failed[i]);
 }

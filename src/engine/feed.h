@@ -32,10 +32,10 @@ struct hr_feed {
                                  const struct hr_feed_place *floor,
                                  const atomic_bool *stop, struct hr_error *reterr);
     /* The values of a record that is there, in the order of the node's schema; they own
-     * what they need. Or the error that it failed with; *ret_fatal: no record is at
-     * fault. */
+     * what they need. Or *ret_failed, and no values: it failed there. An error ends the
+     * run. */
     HR_CHECK enum hr_err (*get)(void *user, const struct hr_feed_place *place,
-                                struct hr_value *values, bool *ret_fatal,
+                                struct hr_value *values, bool *ret_failed,
                                 struct hr_error *reterr);
     /* The engine is gone: no thread of it uses what get() returned. */
     void (*close)(void *user);

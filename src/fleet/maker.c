@@ -215,24 +215,19 @@ static void open_ahead(struct hr_worker_process *w, struct hr_worker_job *job,
 /* A frame in the making. */
 struct making {
     struct hr_batch *batches[FRAME_POSITIONS_MAX]; /* NULL: that one failed */
-    struct hr_error *errors[FRAME_POSITIONS_MAX];  /* NULL: the one before it has it */
     struct hr_parcel_item items[FRAME_POSITIONS_MAX];
     uint32_t count;
     struct hr_error last; /* that no batch follows */
 };
 
-/* The error of the next item. Batches end with it; after a bad record others follow. */
+/* The next item failed. Batches end with its error; of a bad record the client learns
+ * only that, and others follow. */
 static void add_failure(struct making *m, bool bare, const struct hr_error *error)
 {
-    struct hr_error *own = NULL;
-
     if (bare && error->record > 0)
-        own = m->errors[m->count] = hr__malloc(sizeof *own);
-    if (own != NULL)
-        *own = *error;
+        m->items[m->count].error = NULL;
     else
         m->last = *error;
-    m->items[m->count].error = own != NULL ? own : &m->last;
 }
 
 static void add_item(struct hr_worker_process *w, struct making *m,
@@ -284,10 +279,8 @@ make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
         *reterr = m->last;
     else
         write_pieces(w, m, job->outputs.bare ? schema : NULL, pieces, reterr);
-    for (uint32_t i = 0; i < m->count; i++) {
+    for (uint32_t i = 0; i < m->count; i++)
         hr_batch_unref(m->batches[i]);
-        hr__free(m->errors[i]);
-    }
     hr__free(m);
 }
 

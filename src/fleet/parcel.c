@@ -16,7 +16,7 @@
 
 static const char magic[8] = {'H', 'R', 'P', 'A', 'R', 'C', 'E', 'L'};
 
-enum kind { BATCH, FAILURE };
+enum kind { BATCH, FAILURE, FAILED };
 
 struct head {
     char magic[8];
@@ -233,7 +233,9 @@ measure(struct writing *w, struct group *group, struct hr_error *reterr)
     enum hr_err code;
 
     if (group->items[0].batch == NULL) {
-        group->bytes = failure_bytes(group->items[0].error);
+        const struct hr_error *error = group->items[0].error;
+
+        group->bytes = error != NULL ? failure_bytes(error) : 0;
         return HR_OK;
     }
     code = begin_group(w, group, reterr);
@@ -249,7 +251,8 @@ static enum hr_err write_group(struct writing *w, const struct group *group, cha
     enum hr_err code;
 
     if (group->items[0].batch == NULL) {
-        write_failure(group->items[0].error, to);
+        if (group->items[0].error != NULL)
+            write_failure(group->items[0].error, to);
         return HR_OK;
     }
     code = begin_group(w, group, reterr);
@@ -303,6 +306,11 @@ static enum hr_err measure_all(struct writing *w, size_t *ret_total, size_t *ret
     return HR_OK;
 }
 
+static enum kind kind_of(const struct hr_parcel_item *item)
+{
+    return item->batch != NULL ? BATCH : item->error != NULL ? FAILURE : FAILED;
+}
+
 static enum hr_err
 write_all(struct writing *w, size_t count, char *base, struct hr_error *reterr)
 {
@@ -316,10 +324,9 @@ write_all(struct writing *w, size_t count, char *base, struct hr_error *reterr)
     memcpy(base, &head, sizeof head);
     for (size_t i = 0; i < w->group_count; i++) {
         const struct group *group = &w->groups[i];
-        bool batch = group->items[0].batch != NULL;
         struct entry entry = {.at = place,
                               .bytes = group->bytes,
-                              .kind = batch ? BATCH : FAILURE,
+                              .kind = kind_of(&group->items[0]),
                               .count = (uint32_t)group->count};
         size_t end = place + group->bytes, next = hr__wire_align(end);
 
@@ -438,8 +445,9 @@ static enum hr_err check_table(const struct hr_buffer *buffer, size_t far_bytes,
     for (size_t i = 0; i < head->entries; i++) {
         struct entry entry = entry_at(buffer, i);
 
-        if (entry.at != after || entry.kind > FAILURE || entry.count == 0 ||
-            entry.bytes > bytes - after || hr__wire_align(entry.bytes) > bytes - after)
+        if (entry.at != after || entry.kind > FAILED || entry.count == 0 ||
+            (entry.kind == FAILED && entry.bytes > 0) || entry.bytes > bytes - after ||
+            hr__wire_align(entry.bytes) > bytes - after)
             return malformed(reterr, "its table");
         after += hr__wire_align(entry.bytes);
         positions += entry.count;
@@ -654,6 +662,8 @@ enum hr_err hr__parcel_get(struct hr_parcel *parcel, size_t at, int64_t records,
     if (entry->kind == FAILURE)
         return read_failure((const char *)hr_buffer_data(parcel->buffer) + entry->at,
                             entry->bytes, reterr);
+    if (entry->kind == FAILED)
+        return malformed(reterr, "a record instead of a batch");
     HR_TRY(open_entry(parcel, reterr));
     return make_batch(&parcel->block, at - parcel->first, records, ret_batch, reterr);
 }
@@ -690,24 +700,19 @@ static bool is_made(const struct hr_value *values, size_t count)
 
 enum hr_err
 hr__parcel_get_record(struct hr_parcel *parcel, size_t at, const struct hr_schema *schema,
-                      struct hr_value *values, bool *ret_fatal, struct hr_error *reterr)
+                      struct hr_value *values, bool *ret_failed, struct hr_error *reterr)
 {
     const struct entry *entry = &parcel->entry;
     struct hr_record_id id;
-    struct hr_error error = {0};
-    enum hr_err code;
 
     assert(at < parcel->count);
     find_entry(parcel, at);
-    if (entry->kind == FAILURE) {
-        code = read_failure((const char *)hr_buffer_data(parcel->buffer) + entry->at,
-                            entry->bytes, &error);
-        *ret_fatal = error.record == 0;
-        if (reterr != NULL)
-            *reterr = error;
-        return code;
-    }
-    *ret_fatal = true;
+    *ret_failed = entry->kind == FAILED;
+    if (entry->kind == FAILED)
+        return HR_OK;
+    if (entry->kind == FAILURE)
+        return read_failure((const char *)hr_buffer_data(parcel->buffer) + entry->at,
+                            entry->bytes, reterr);
     HR_TRY(open_entry(parcel, reterr));
     HR_TRY(check_schema(parcel, schema, reterr));
     HR_TRY(hr__wire_block_get(&parcel->block, at - parcel->first, &id, values, reterr));

@@ -15,10 +15,11 @@
 #include "net/net.h"
 #include "wire/value.h"
 
-#define HR_PARCEL_VERSION 2u
+#define HR_PARCEL_VERSION 3u
 #define HR_PARCEL_ITEMS_MAX 1024u
 
-/* What is at a position: a batch, or if that is NULL an error. Borrowed. */
+/* What is at a position: a batch, or if that is NULL an error; neither: a record that
+ * failed, which the client makes itself. Borrowed. */
 struct hr_parcel_item {
     const struct hr_batch *batch;
     const struct hr_error *error;
@@ -56,10 +57,10 @@ void hr__parcel_close(struct hr_parcel *parcel);
 HR_CHECK enum hr_err hr__parcel_get(struct hr_parcel *parcel, size_t at, int64_t records,
                                     struct hr_batch **ret_batch, struct hr_error *reterr);
 
-/* The values of record `at`, of this schema, which own what they need; or its error.
- * *ret_fatal: the error is not that of a record. */
+/* The values of record `at`, of this schema, which own what they need; or *ret_failed,
+ * and no values. The errors of what was sent for all, HR_ERR_FORMAT, HR_ERR_MEMORY. */
 HR_CHECK enum hr_err
 hr__parcel_get_record(struct hr_parcel *parcel, size_t at, const struct hr_schema *schema,
-                      struct hr_value *values, bool *ret_fatal, struct hr_error *reterr);
+                      struct hr_value *values, bool *ret_failed, struct hr_error *reterr);
 
 #endif

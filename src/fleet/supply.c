@@ -169,7 +169,7 @@ static void loosen(struct hr_value *values, size_t count)
 }
 
 static enum hr_err get(void *user, const struct hr_feed_place *place,
-                       struct hr_value *values, bool *ret_fatal, struct hr_error *reterr)
+                       struct hr_value *values, bool *ret_failed, struct hr_error *reterr)
 {
     struct hr_supply *s = user;
     uint64_t number = number_of(s, place);
@@ -184,9 +184,9 @@ static enum hr_err get(void *user, const struct hr_feed_place *place,
     code = hr__parcel_get_record(piece->pulled.parcel,
                                  piece->pulled.skip +
                                      (size_t)(number - piece->pulled.position),
-                                 s->schema, values, ret_fatal, reterr);
+                                 s->schema, values, ret_failed, reterr);
     pthread_mutex_unlock(&s->lock);
-    if (code == HR_OK)
+    if (code == HR_OK && !*ret_failed)
         loosen(values, s->schema->count);
     return code;
 }
