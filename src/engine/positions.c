@@ -85,6 +85,28 @@ uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
                            (uint64_t)o->world, o->even);
 }
 
+/* The product, or any number above HR_DRAW_EPOCHS_MAX. */
+static uint64_t times(uint64_t passes, uint64_t more)
+{
+    return passes > HR_DRAW_EPOCHS_MAX || more > HR_DRAW_EPOCHS_MAX
+               ? HR_DRAW_EPOCHS_MAX + 1
+               : passes * more;
+}
+
+/* By how much the path multiplies draw_epoch. */
+static uint64_t passes_of(const struct hr_path *path)
+{
+    uint64_t passes = path->merge != NULL ? path->merge->passes : 1;
+
+    for (size_t k = 0; k < path->count; k++) {
+        const struct hr_path_order *order = &path->orders[k];
+
+        if (order->op->order.passes != NULL)
+            passes = times(passes, order->op->order.passes(order->params));
+    }
+    return passes;
+}
+
 uint64_t hr__engine_epochs_max(const struct hr_engine *engine)
 {
     const struct hr_program *p = &engine->stages[0].program;
@@ -93,15 +115,8 @@ uint64_t hr__engine_epochs_max(const struct hr_engine *engine)
     for (size_t i = 0; i < p->path_count; i++) {
         uint64_t passes = 1;
 
-        for (size_t k = 0; k < p->paths[i].count && passes <= HR_DRAW_EPOCHS_MAX; k++) {
-            const struct hr_path_order *order = &p->paths[i].orders[k];
-
-            if (order->op->order.passes != NULL)
-                passes *= order->op->order.passes(order->params);
-        }
-        for (size_t k = i; k != HR_NO_PATH && passes <= HR_DRAW_EPOCHS_MAX;
-             k = p->paths[k].parent)
-            passes *= p->paths[k].merge != NULL ? p->paths[k].merge->passes : 1;
+        for (size_t k = i; k != HR_NO_PATH; k = p->paths[k].parent)
+            passes = times(passes, passes_of(&p->paths[k]));
         most = passes > most ? passes : most;
     }
     return HR_DRAW_EPOCHS_MAX / most;
