@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from .fieldspec import Spec, spec
     from .fleet import LocalWorkers
+    from .joining import join
     from .loader import Loader, UnknownLengthError
     from .mixing import mix
     from .optimizing import CachePlace, Optimization, optimize
@@ -107,6 +108,7 @@ _NAMES = {
         ShapeError StateError StateMismatchError StuckError UnsupportedError WorkerTraceback""",
     "fieldspec": "Spec spec",
     "fleet": "LocalWorkers",
+    "joining": "join",
     "loader": "Loader UnknownLengthError",
     "mixing": "mix",
     "optimizing": "CachePlace Optimization optimize",
@@ -199,6 +201,7 @@ __all__ = [
     "hdf5",
     "idx",
     "interleave",
+    "join",
     "jsonl",
     "lines",
     "list",

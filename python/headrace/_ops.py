@@ -51,6 +51,7 @@ __all__ = [
     "flow_cache",
     "flow_concat",
     "flow_interleave",
+    "flow_join",
     "flow_mix",
     "flow_window",
     "flow_zip",
@@ -1665,6 +1666,62 @@ def flow_interleave(
     params: dict[str, Any] = {"block": block}
     defaults: dict[str, Any] = {"block": 1}
     return Pipeline._join(pipelines, "flow.interleave", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("flow.join")
+def flow_join(
+    *pipelines: Pipeline,
+    on: str | PathLike | None = None,
+    left_on: str | PathLike | None = None,
+    right_on: str | PathLike | None = None,
+    integers: bool = False,
+    prefix: str | Sequence[str] = (),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Join the records of two inputs that have equal keys.
+
+    Operator `flow.join`, kind zip, version 1; pure, defers, zero copy.
+
+    An inner join, as `merge` of pandas: one record for each pair of equal keys, in the
+    order of the first input, and for one record there in the order of the second. A
+    record without a match is left out; `headrace explain` says how many of each input
+    are used. A key that is null matches nothing; a damaged record whose key cannot be
+    read is an error. Keys are integers or texts, and those of both inputs must be the
+    same kind. They are read once, when the graph is opened: each pair then takes 8
+    bytes of memory, and meanwhile each record of the second input 24 to 40 bytes and
+    its key, each of the first 4. So the smaller table is best the second input.  Keys
+    are those of the sources, under the names that they have there, whatever ops before
+    the join rename or change. The field `on` comes once; other names that both inputs
+    have need a `prefix`. Inputs must know their number of records: filters, expansions,
+    batches and shuffles come after it, and a shuffle costs the same there. Steps before
+    it run for each record that is joined, and draw the same for a record that is joined
+    twice; steps after it draw anew for each. To join by position instead, see flow.zip.
+
+    Args:
+        pipelines: what is joined.
+        on: the key, if it has the same name in both inputs: a field that the source
+            knows before it reads a record (a column, a label, an integer or a text of
+            an archive), path, stem or index, as for order.split; string, optional.
+        left_on: the key of the first input; string, optional.
+        right_on: the key of the second input; string, optional.
+        integers: read keys that are texts as decimal integers, so that the file
+            000123.jpg, by its stem, is the number 123; bool, default false.
+        prefix: prefixes of each input's field names, in order; [] for none; list of
+            fields, 0 to 8 items, default [].
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    from .pipeline import Pipeline
+
+    params: dict[str, Any] = {"on": on, "left_on": left_on, "right_on": right_on, "integers": integers, "prefix": prefix}
+    defaults: dict[str, Any] = {"integers": False, "prefix": ()}
+    return Pipeline._join(pipelines, "flow.join", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("flow.mix")
@@ -3785,9 +3842,10 @@ def order_split(
         seed: decides, with a record's key, which part it is in; the run's seed does
             not; int, 0 to 9e+15, default 0.
         by: the key: path (of the file, below the source's folder; in an archive the
-            record's key), a field that the source knows before it reads a record (a
-            label, a column, an integer or a text of an archive), or index (the record's
-            number in the source); string, default path.
+            record's key), stem (the file's name without its ending), a field that the
+            source knows before it reads a record (a label, a column, an integer or a
+            text of an archive), or index (the record's number in the source); string,
+            default path.
         group: a regular expression (POSIX, extended): what it matches in the key is
             used in place of the key, so that "^[^/]+" keeps the files of a folder
             together; string, optional.

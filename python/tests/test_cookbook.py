@@ -35,6 +35,8 @@ def folder(command: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Pa
     files = sorted((made / "photos").rglob("*.jpg"))
     rows = [f"{file.relative_to(made / 'photos')},{file.parent.name},{1 + i % 5 / 2}" for i, file in enumerate(files)]
     (made / "train.csv").write_text("\n".join(["path,species,weight", *rows, ""]))
+    notes = [f'"{file.stem}",note {i}' for i, file in enumerate(files) if i % 4 != 0]
+    (made / "notes.csv").write_text("\n".join(["id,note", *notes, *notes[:5], '"nobody",none', ""]))
     voc = Voc(made / "VOC2012")
     images = [{"id": i, "file_name": name + ".jpg"} for i, name in enumerate(voc.names)]
     boxes = [{"id": i, "image_id": i, "category_id": 1, "bbox": [3, 4, 30, 20]} for i in range(len(images))]
@@ -71,6 +73,14 @@ def labels_csv(folder: pathlib.Path) -> None:
     out = run(folder, "labels_csv.py", "photos", "train.csv")
     weights = {float(w) for w in re.findall(r"^class_\d+ of (\S+) kg$", out, re.MULTILINE)}
     assert weights <= {2.5, 3.0} and weights and re.search(r"^float64 +weight$", out, re.MULTILINE)
+
+
+def join_table(folder: pathlib.Path) -> None:
+    out = run(folder, "join_table.py", "photos", "notes.csv")
+    notes = PHOTOS * 3 // 4 + 5
+    assert f"{PHOTOS} photos and {notes + 1} notes give {notes} pairs" in out
+    found = re.findall(r"^(\d+) pictures, the first one note \d+$", out, re.MULTILINE)
+    assert sum(map(int, found)) == notes
 
 
 def two_views(folder: pathlib.Path) -> None:
@@ -161,7 +171,7 @@ def typed(folder: pathlib.Path) -> None:
 CHECKS: dict[str, Callable[[pathlib.Path], Any]] = {
     f"{check.__name__}.py": check
     for check in (
-        *(folders, labels_csv, two_views, numpy_transform, detection, segmentation, weighted_mix, cached),
+        *(folders, labels_csv, join_table, two_views, numpy_transform, detection, segmentation, weighted_mix, cached),
         *(two_ranks, resume, hf_dataset, in_notebook, with_asyncio, typed),
     )
 }

@@ -404,7 +404,7 @@ def test_a_graph_file_says_the_same(folder: pathlib.Path, tmp_path: pathlib.Path
         (lambda p: hr.split(p, [1.2, -0.2]), "fractions"),
         (lambda p: hr.split(p, 0.8), "fractions"),
         (lambda p: hr.split(p, [0.8, 0.2], seed=-1), "seed"),
-        (lambda p: hr.split(p, [0.8, 0.2], by="lable"), r'did you mean "label"\? Known are: label, path, index'),
+        (lambda p: hr.split(p, [0.8, 0.2], by="lable"), r'did you mean "label"\? Known are: label, path, stem, index'),
         (lambda p: hr.split(p, [0.8, 0.2], group="(["), r'"\(\[" is no regular expression: '),
         (lambda p: hr.split(p, [0.8, 0.2], group="^z"), r'"\^z" matches nothing in the path "a/p'),
         (lambda p: hr.split(p, [0.8, 0.2], group="z" * 256), "at most 255 bytes"),

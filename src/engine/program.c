@@ -170,7 +170,7 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->variant = planned->variant;
     if (c->stage == 0) {
         step->path = (uint16_t)(c->path_of[planned->node] - 1);
-        step->branches = c->program->paths[step->path].parent != HR_NO_PATH;
+        step->branches = c->program->paths[step->path].branches;
         if (n->op->kind == HR_OP_MERGE)
             step->merge = c->program->paths[step->path].merge;
     }
@@ -226,7 +226,21 @@ make_merge(struct compiler *c, const struct hr_graph_node *n, struct hr_path *pa
     return HR_OK;
 }
 
-/* At a source or a merge: the order ops passed on the way down become its path. */
+static enum hr_err
+make_join(struct compiler *c, const struct hr_graph_node *n, struct hr_path *path)
+{
+    struct hr_join *join = path->join =
+        hr__arena_zalloc(&c->program->arena, sizeof *join);
+
+    if (join == NULL)
+        return HR_ERR_MEMORY;
+    *join = (struct hr_join){n->op, n->state, c->graph};
+    path->span = n->op->zip.count(n->state);
+    c->program->merges = true;
+    return HR_OK;
+}
+
+/* At a source, merge or join: the order ops passed on the way down become its path. */
 static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_path)
 {
     struct hr_program *p = c->program;
@@ -238,6 +252,8 @@ static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_
     path->source = source;
     path->parent = c->parent;
     path->input = c->input;
+    path->branches = c->parent != HR_NO_PATH &&
+                     (p->paths[c->parent].branches || p->paths[c->parent].merge != NULL);
     path->count = c->order_count - c->order_base;
     path->orders = hr__arena_zalloc(&p->arena, (path->count + 1) * sizeof *path->orders);
     if (path->orders == NULL)
@@ -246,6 +262,10 @@ static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_
     if (n->op->kind == HR_OP_MERGE) {
         HR_TRY(make_merge(c, n, path));
         count = path->merge->n;
+    }
+    if (n->op->zip.by != NULL) {
+        HR_TRY(make_join(c, n, path));
+        count = path->span;
     }
     for (size_t i = path->count; i-- > 0;) {
         struct hr_path_order *order = &path->orders[i];
@@ -261,7 +281,7 @@ static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_
 
 static enum hr_err find_paths(struct compiler *c, uint32_t node, struct hr_error *reterr);
 
-/* The paths of a merge's inputs, which end its own. */
+/* The paths of the inputs of a merge or join, which lead on from its own. */
 static enum hr_err
 find_branches(struct compiler *c, uint32_t node, size_t path, struct hr_error *reterr)
 {
@@ -276,10 +296,13 @@ find_branches(struct compiler *c, uint32_t node, size_t path, struct hr_error *r
         c->parent = path;
         c->input = i;
         c->branch = node * HR_NODE_INPUTS_MAX + (uint32_t)i + 1;
-        merge->paths[i] = c->program->path_count;
-        merge->bases[i] = paths[path].span;
+        if (merge != NULL) {
+            merge->paths[i] = c->program->path_count;
+            merge->bases[i] = paths[path].span;
+        }
         HR_TRY(find_paths(c, n->inputs[i], reterr));
-        paths[path].span += paths[merge->paths[i]].span;
+        if (merge != NULL)
+            paths[path].span += paths[merge->paths[i]].span;
     }
     c->order_base = base;
     c->parent = parent;
@@ -309,11 +332,11 @@ static enum hr_err find_paths(struct compiler *c, uint32_t node, struct hr_error
     }
     if (order)
         c->orders[c->order_count++] = node;
-    if (n->op->kind == HR_OP_SOURCE || n->op->kind == HR_OP_MERGE)
+    if (hr__node_numbers(n)) {
         HR_TRY(make_path(c, node, &first));
-    if (n->op->kind == HR_OP_MERGE)
         HR_TRY(find_branches(c, node, first - 1u, reterr));
-    for (size_t i = 0; n->op->kind != HR_OP_MERGE && i < n->input_count; i++) {
+    }
+    for (size_t i = 0; !hr__node_numbers(n) && i < n->input_count; i++) {
         HR_TRY(find_paths(c, n->inputs[i], reterr));
         if (i == 0)
             first = c->path_of[n->inputs[0]];
@@ -548,7 +571,7 @@ void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_threa
     id->index = at;
 }
 
-/* Maps a path behind a merge from the position *id->index of its input. */
+/* Maps a path behind a merge or join from the position *id->index of its input. */
 static void
 follow(const struct hr_path *path, struct hr_thread *thread, struct hr_record_id *id)
 {
@@ -580,12 +603,17 @@ void hr__paths_branch(const struct hr_program *p, struct hr_thread *thread,
         if (path->parent != HR_NO_PATH) {
             const struct hr_record_id *from = &ids[path->parent];
 
+            const struct hr_join *join = p->paths[path->parent].join;
+
             ids[k] = *from;
-            if (from->index == HR_INDEX_NONE || from->depth != path->input) {
+            if (from->index == HR_INDEX_NONE ||
+                (join == NULL && from->depth != path->input)) {
                 ids[k].index = HR_INDEX_NONE;
                 continue;
             }
             ids[k].depth = 0;
+            if (join != NULL)
+                ids[k].index = join->op->zip.map(join->state, path->input, from->index);
             follow(path, thread, &ids[k]);
         }
         if (path->merge != NULL)
@@ -615,6 +643,8 @@ uint32_t hr__path_source(const struct hr_program *p, size_t path, uint64_t *inde
         *index -= merge->bases[input];
         path = merge->paths[input];
     }
+    if (p->paths[path].join != NULL)
+        return hr__graph_source(p->paths[path].join->graph, p->paths[path].source, index);
     return p->paths[path].source;
 }
 

@@ -34,18 +34,27 @@ struct hr_merge {
     size_t *paths;    /* the first path of each */
 };
 
+/* The end of a path at a join by keys, whose records are numbered by themselves. */
+struct hr_join {
+    const struct hr_op *op;
+    const void *state;
+    const struct hr_graph *graph;
+};
+
 /* Maps a record's position in the epoch to the index that one source reads, or to the
- * position of a merge, from where a path of each source of one input leads on; outermost
- * op first. */
+ * position of a merge or a join by keys, from where a path of each source of one input of
+ * the merge, or of all inputs of the join, leads on; outermost op first. */
 struct hr_path {
     struct hr_path_order *orders;
     size_t count;
-    uint32_t source;        /* or the merge's node */
+    uint32_t source;        /* or the node of the merge or join */
     uint64_t n;             /* positions in an epoch */
-    uint64_t span;          /* indices of the source or the merge */
-    struct hr_merge *merge; /* NULL: ends at a source */
-    size_t parent;          /* the path that ends at the merge before it; or HR_NO_PATH */
-    size_t input;           /* of that merge */
+    uint64_t span;          /* indices of the source, merge or join */
+    struct hr_merge *merge; /* NULL: does not end at a merge */
+    struct hr_join *join;   /* NULL: does not end at a join */
+    size_t parent; /* the path that ends at the merge or join before it; or HR_NO_PATH */
+    size_t input;  /* of that merge or join */
+    bool branches; /* there is a merge before it */
 };
 
 /* An identity whose draws stay the same for some epochs: that of a path, or of the record
@@ -130,7 +139,7 @@ struct hr_program {
     size_t step_count;
     struct hr_path *paths; /* stage 0 only */
     size_t path_count;
-    bool merges; /* some paths end at merges */
+    bool merges; /* some paths end at merges or joins */
     struct hr_view *views;
     size_t view_count;
     size_t id_count; /* identities of a row: of the paths or the record, and the views */
@@ -243,7 +252,8 @@ void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_threa
                   struct hr_record_id *id);
 
 /* Completes the identities of a record whose paths without a parent are mapped: those of
- * the inputs that merges choose, and of the merges. Others get HR_INDEX_NONE. */
+ * the inputs that merges choose, of the inputs of joins, and of the merges. Others get
+ * HR_INDEX_NONE. */
 void hr__paths_branch(const struct hr_program *program, struct hr_thread *thread,
                       struct hr_record_id *ids);
 
@@ -261,7 +271,8 @@ static inline size_t hr__program_path(const struct hr_program *program, size_t i
     return id < paths ? id : program->views[id - paths].path;
 }
 
-/* The source of the record with this index at the end of a path, and its index there. */
+/* The source of the record with this index at the end of a path, for a join that of its
+ * first input, and its index there. */
 uint32_t hr__path_source(const struct hr_program *program, size_t path, uint64_t *index);
 
 /* Positions in an epoch for a consumer that started it at global position `base`. */

@@ -160,6 +160,18 @@ size_t hr__graph_stamped(const struct hr_graph *graph, uint32_t node, bool *ret_
 int hr__graph_bound_value(const struct hr_graph *graph, const struct hr_graph_node *node,
                           size_t at);
 
+/* Whether the node's records have numbers of their own: it is a source, a merge or a join
+ * by keys. */
+static inline bool hr__node_numbers(const struct hr_graph_node *node)
+{
+    return node->op->kind == HR_OP_SOURCE || node->op->kind == HR_OP_MERGE ||
+           node->op->zip.by != NULL;
+}
+
+/* The source of record *at of a node by number before which nothing orders at random, of
+ * the first input of nodes that join; *at becomes the index there. */
+uint32_t hr__graph_source(const struct hr_graph *graph, uint32_t node, uint64_t *at);
+
 /* RANDOM ORDER and MERGE nodes: see hr_op_order.draws_by_params. */
 static inline bool hr__node_draws_by_params(const struct hr_graph_node *node)
 {

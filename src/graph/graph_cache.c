@@ -129,6 +129,8 @@ static uint32_t find_order(const struct hr_graph *graph, uint32_t node, bool *se
         if (seen[input])
             continue;
         seen[input] = true;
+        if (graph->nodes[input].op->zip.by != NULL)
+            continue; /* its records have numbers of their own */
         if (kind != HR_OP_ORDER && kind != HR_OP_MERGE)
             found = find_order(graph, input, seen);
         if (found != NODE_NONE)
@@ -156,7 +158,7 @@ static enum hr_err check_identity(struct caches *c, uint32_t node)
                       "give the source a length, or keep its records with "
                       "`headrace pack`",
                       n->name);
-    if (n->op->kind != HR_OP_ZIP)
+    if (n->op->kind != HR_OP_ZIP || n->op->zip.by != NULL)
         return HR_OK;
     order = find_order(c->graph, node, seen);
     if (order == NODE_NONE)

@@ -196,6 +196,7 @@ static enum hr_err check_order(const struct check *c, uint32_t node)
     return HR_OK;
 }
 
+/* Of a node that takes the records of its inputs by number: a MERGE or a join by keys. */
 static enum hr_err check_merge(const struct check *c, uint32_t node)
 {
     const struct fact *fact = &c->facts[node];
@@ -255,6 +256,21 @@ static enum hr_err check_zip(const struct check *c, uint32_t node)
     return wrong(c, node, HR_ERR_GRAPH);
 }
 
+static enum hr_err check_join(const struct check *c, uint32_t node)
+{
+    uint32_t shuffled = c->facts[node].shuffled;
+
+    HR_TRY(check_merge(c, node));
+    if (shuffled == NO_NODE)
+        return HR_OK;
+    hr__fail(
+        c->error, HR_ERR_GRAPH,
+        "it lists the pairs of records with equal keys, and '%s' orders those of one "
+        "input otherwise in every epoch: put '%s' after '%s'",
+        name_of(c, shuffled), name_of(c, shuffled), name_of(c, node));
+    return wrong(c, node, HR_ERR_GRAPH);
+}
+
 /* A record's identity has room for this many child numbers. */
 static enum hr_err check_depth(const struct check *c, uint32_t node)
 {
@@ -299,7 +315,7 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     if (kind == HR_OP_ORDER)
         HR_TRY(check_order(c, node));
     if (kind == HR_OP_ZIP)
-        HR_TRY(check_zip(c, node));
+        HR_TRY(n->op->zip.by != NULL ? check_join(c, node) : check_zip(c, node));
     if (kind == HR_OP_SOURCE && hr__op_drops(n->op, n->params))
         fact->drops = node;
     if (kind == HR_OP_MERGE)

@@ -169,19 +169,32 @@ static void mark_inputs(const struct hr_graph *graph, uint32_t node, bool *neede
         mark_inputs(graph, n->inputs[i], needed);
 }
 
+/* Marks the nodes before joins by keys among the needed ones: how they order records
+ * decides what number a record of a join has. */
+static void mark_joined(const struct hr_graph *graph, const bool *needed, bool *joined)
+{
+    for (uint32_t i = 0; i < graph->count; i++)
+        if (needed[i] && graph->nodes[i].op->zip.by != NULL)
+            mark_inputs(graph, i, joined);
+}
+
 enum hr_err hr__graph_content(const struct hr_graph *graph, const uint32_t *order,
                               uint32_t node, struct hr_hash128 *ret_content)
 {
     struct hr_hash128 *all = hr__calloc(graph->count + 1, sizeof *all);
     bool *needed = hr__calloc(graph->count + 1, sizeof *needed);
-    enum hr_err code = all != NULL && needed != NULL ? HR_OK : HR_ERR_MEMORY;
+    bool *joined = hr__calloc(graph->count + 1, sizeof *joined);
+    enum hr_err code =
+        all != NULL && needed != NULL && joined != NULL ? HR_OK : HR_ERR_MEMORY;
 
-    if (code == HR_OK)
+    if (code == HR_OK) {
         mark_inputs(graph, node, needed);
+        mark_joined(graph, needed, joined);
+    }
     for (size_t i = 0; code == HR_OK && i < graph->count; i++) {
         const struct hr_graph_node *n = &graph->nodes[order[i]];
 
-        if (needed[order[i]] && n->op->kind == HR_OP_ORDER)
+        if (needed[order[i]] && !joined[order[i]] && n->op->kind == HR_OP_ORDER)
             all[order[i]] = all[n->inputs[0]];
         else if (needed[order[i]])
             code = hash_node(graph, order[i], all, &all[order[i]]);
@@ -190,5 +203,6 @@ enum hr_err hr__graph_content(const struct hr_graph *graph, const uint32_t *orde
         *ret_content = all[node];
     hr__free(all);
     hr__free(needed);
+    hr__free(joined);
     return code;
 }

@@ -372,18 +372,17 @@ static const char *side_file(const struct hr_graph *graph, const struct hr_graph
     const char *file =
         n->op->learner.side_file != NULL ? n->op->learner.side_file(n->params) : NULL;
 
-    if (n->op->kind == HR_OP_MERGE)
+    if (hr__node_numbers(n) && n->input_count > 0)
         return NULL; /* its records are not numbered as those of any one input */
     for (size_t i = 0; file == NULL && i < n->input_count; i++)
         file = graph->nodes[n->inputs[i]].side_file;
     return file;
 }
 
-/* Where the node's records get their numbers: a source, or a merge. */
+/* Where the node's records get their numbers. */
 static uint32_t source_of(const struct hr_graph *graph, uint32_t node)
 {
-    while (graph->nodes[node].input_count > 0 &&
-           graph->nodes[node].op->kind != HR_OP_MERGE)
+    while (!hr__node_numbers(&graph->nodes[node]))
         node = graph->nodes[node].inputs[0];
     return node;
 }
@@ -406,7 +405,8 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
 {
     struct hr_graph_node *n = &f->graph->nodes[node];
     struct hr_open open = {.params = n->params, .error = f->error};
-    struct hr_graph_keys keys;
+    struct hr_graph_keys keys[HR_NODE_INPUTS_MAX];
+    const struct hr_keys *all[HR_NODE_INPUTS_MAX];
     void *state = n->state;
     enum hr_err code = HR_OK;
 
@@ -420,10 +420,11 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
     open.twin = twin(f, node);
     if (n->input_count > 0)
         open.input = &f->graph->nodes[n->inputs[0]].schema;
-    if (n->op->order.by != NULL) {
-        code =
-            hr__graph_keys(f->graph, node, n->op->order.by(n->params), &keys, f->error);
-        open.keys = &keys.base;
+    if (n->op->order.by != NULL || n->op->zip.by != NULL)
+        open.keys = all;
+    for (size_t i = 0; open.keys != NULL && code == HR_OK && i < n->input_count; i++) {
+        code = hr__graph_keys(f->graph, node, i, &keys[i], f->error);
+        all[i] = &keys[i].base;
     }
     if (code == HR_OK)
         code = n->op->open(&open, &state);
@@ -541,6 +542,10 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
         n->positions = records;
         break;
     case HR_OP_ZIP:
+        if (n->op->zip.by != NULL) {
+            n->positions = records = count_of(n->op->zip.count(n->state));
+            break;
+        }
         n->positions = input->positions;
         code = hr__graph_check_pairs(f->graph, node, f->error);
         break;

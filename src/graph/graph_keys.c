@@ -1,6 +1,6 @@
 /*
- * graph/graph_keys.c - what the records that an order op reads are known by before they
- * are read.
+ * graph/graph_keys.c - what the records of a node's input are known by before they are
+ * read, and which source a record comes from.
  */
 #include "graph/graph_private.h"
 
@@ -20,10 +20,35 @@ static size_t find_key(const struct hr_graph_node *source, const char *by)
     return key_name(source, key) != NULL ? key : HR_KEY_INDEX;
 }
 
-/* The source that is read for position *at of the node's output; *at becomes the index
- * there, and *base the records of the inputs of merges before it. */
-static uint32_t
-find_source(const struct hr_graph *graph, uint32_t node, uint64_t *at, uint64_t *base)
+/* Whether the sources of the node's records know the key. */
+static bool knows(const struct hr_graph *graph, uint32_t node, const char *by)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    if (n->input_count == 0)
+        return find_key(n, by) != HR_KEY_INDEX;
+    for (size_t i = 0; i < n->input_count; i++)
+        if (knows(graph, n->inputs[i], by) != (n->op->kind == HR_OP_MERGE))
+            return n->op->kind != HR_OP_MERGE;
+    return n->op->kind == HR_OP_MERGE;
+}
+
+/* The input of a node with one path to its sources, or of a ZIP, that the key is of. */
+static size_t key_input(const struct hr_graph *graph, uint32_t node, const char *by)
+{
+    const struct hr_graph_node *n = &graph->nodes[node];
+
+    for (size_t i = 0; n->op->kind == HR_OP_ZIP && by != NULL && i < n->input_count; i++)
+        if (knows(graph, n->inputs[i], by))
+            return i;
+    return 0;
+}
+
+/* The source that is read for position *at of the node's output, or the one that has the
+ * key, if there are several; *at becomes the index there, and *base the records of the
+ * inputs of merges before it. Nothing before the node orders at random. */
+static uint32_t find_source(const struct hr_graph *graph, uint32_t node, const char *by,
+                            uint64_t *at, uint64_t *base)
 {
     struct hr_record_id id = {0};
 
@@ -46,10 +71,21 @@ find_source(const struct hr_graph *graph, uint32_t node, uint64_t *at, uint64_t 
                                      *at, &id, n->draw_id, at);
             for (size_t i = 0; i < input; i++)
                 *base += counts[i];
+        } else if (n->op->kind == HR_OP_ZIP) {
+            input = key_input(graph, node, by);
+            if (n->op->zip.by != NULL)
+                *at = n->op->zip.map(n->state, input, *at);
         }
         node = n->inputs[input];
     }
     return node;
+}
+
+uint32_t hr__graph_source(const struct hr_graph *graph, uint32_t node, uint64_t *at)
+{
+    uint64_t before;
+
+    return find_source(graph, node, NULL, at, &before);
 }
 
 static enum hr_err get_key(const struct hr_keys *base, uint64_t at, struct hr_str *key,
@@ -57,17 +93,23 @@ static enum hr_err get_key(const struct hr_keys *base, uint64_t at, struct hr_st
 {
     const struct hr_graph_keys *keys = (const struct hr_graph_keys *)base;
     const struct hr_graph_node *source;
+    enum hr_err code = HR_OK;
     uint64_t before;
 
     assert(at < base->count);
-    source = &keys->graph->nodes[find_source(keys->graph, keys->node, &at, &before)];
+    source = &keys->graph->nodes[find_source(
+        keys->graph, keys->node, keys->by_index ? NULL : keys->by, &at, &before)];
     hr__str_clear(key);
     if (keys->by_index)
         hr__str_addf(key, "%llu", (unsigned long long)(before + at));
     else
-        HR_TRY(source->op->source.key(source->params, source->state,
-                                      find_key(source, keys->by), at, key, error));
-    return hr__str_ok(key) ? HR_OK : hr__fail(error, HR_ERR_MEMORY, "out of memory");
+        code = source->op->source.key(source->params, source->state,
+                                      find_key(source, keys->by), at, key, error);
+    if (!keys->exact && (code == HR_ERR_NOT_FOUND || code == HR_ERR_FORMAT))
+        code = HR_OK;
+    if (code == HR_OK && !hr__str_ok(key))
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+    return code;
 }
 
 /* The name of the source's i-th key; "index" is the last one. */
@@ -80,8 +122,8 @@ static const char *key_name(const struct hr_graph_node *source, size_t i)
     return op->key_name(source->params, source->state, i);
 }
 
-static enum hr_err
-refuse(const struct hr_graph_node *source, const char *by, struct hr_error *error)
+static enum hr_err refuse(const struct hr_graph_node *source, const char *by,
+                          const char *param, struct hr_error *error)
 {
     const char *names[HR_SCHEMA_FIELDS_MAX + 2], *near;
     struct hr_str tail;
@@ -99,7 +141,7 @@ refuse(const struct hr_graph_node *source, const char *by, struct hr_error *erro
     hr__str_add(&tail, near != NULL ? " Known are: " : "; known are: ");
     for (size_t i = 0; i < count; i++)
         hr__str_addf(&tail, "%s%s", i > 0 ? ", " : "", names[i]);
-    snprintf(error->param, sizeof error->param, "by");
+    snprintf(error->param, sizeof error->param, "%s", param);
     hr__fail(error, HR_ERR_ARGUMENT,
              "before a record of '%s' is read, its \"%s\" is not known%s (its number, "
              "which changes when others are added before it)%s",
@@ -112,32 +154,57 @@ refuse(const struct hr_graph_node *source, const char *by, struct hr_error *erro
     return HR_ERR_ARGUMENT;
 }
 
-/* Checks that the sources of all records know the key. */
-static enum hr_err check_sources(const struct hr_graph *graph, uint32_t node,
-                                 const char *by, bool *ret_index, struct hr_error *error)
+/* That of a key which is no field is a text: a path. */
+static enum hr_key_type type_of(const struct hr_graph_node *source, const char *by)
 {
-    const struct hr_graph_node *n = &graph->nodes[node];
+    const struct hr_field *field = hr__schema_get(&source->schema, by);
+
+    if (field == NULL || field->kind == HR_FIELD_BYTES || field->classes != NULL)
+        return HR_KEY_TEXT;
+    if (field->kind != HR_FIELD_TENSOR || field->ndim != 0 || field->dtype == HR_BOOL ||
+        field->dtype == HR_F16 || field->dtype == HR_BF16 || field->dtype == HR_F32 ||
+        field->dtype == HR_F64)
+        return HR_KEY_OTHER;
+    return HR_KEY_INTEGER;
+}
+
+/* Checks that the sources of all records know the key. */
+static enum hr_err check_sources(struct hr_graph_keys *keys, uint32_t node,
+                                 const char *param, struct hr_error *error)
+{
+    const struct hr_graph_node *n = &keys->graph->nodes[node];
+    bool merges = n->op->kind == HR_OP_MERGE;
+    size_t first = key_input(keys->graph, node, keys->by);
 
     if (n->input_count == 0) {
-        *ret_index = find_key(n, by) == HR_KEY_INDEX;
-        return *ret_index && strcmp(by, "index") != 0 ? refuse(n, by, error) : HR_OK;
+        keys->by_index = find_key(n, keys->by) == HR_KEY_INDEX;
+        keys->base.type = keys->by_index ? HR_KEY_INTEGER : type_of(n, keys->by);
+        return keys->by_index && strcmp(keys->by, "index") != 0
+                   ? refuse(n, keys->by, param, error)
+                   : HR_OK;
     }
-    for (size_t i = 0; i < (n->op->kind == HR_OP_MERGE ? n->input_count : 1); i++)
-        HR_TRY(check_sources(graph, n->inputs[i], by, ret_index, error));
+    for (size_t i = merges ? 0 : first; i < (merges ? n->input_count : first + 1); i++)
+        HR_TRY(check_sources(keys, n->inputs[i], param, error));
     return HR_OK;
 }
 
-enum hr_err hr__graph_keys(const struct hr_graph *graph, uint32_t node, const char *by,
+enum hr_err hr__graph_keys(const struct hr_graph *graph, uint32_t node, size_t input,
                            struct hr_graph_keys *ret_keys, struct hr_error *error)
 {
-    uint32_t input = graph->nodes[node].inputs[0];
+    const struct hr_graph_node *n = &graph->nodes[node];
+    uint32_t from = n->inputs[input];
+    const char *param = "by";
 
-    assert(graph->nodes[input].positions >= 0);
+    assert(input < n->input_count && graph->nodes[from].positions >= 0);
     *ret_keys = (struct hr_graph_keys){
-        .base = {.count = (uint64_t)graph->nodes[input].positions, .get = get_key},
+        .base = {.count = (uint64_t)graph->nodes[from].positions,
+                 .of = graph->nodes[from].name,
+                 .get = get_key},
         .graph = graph,
-        .node = input,
-        .by = by,
+        .node = from,
+        .exact = n->op->kind == HR_OP_ZIP,
     };
-    return check_sources(graph, input, by, &ret_keys->by_index, error);
+    ret_keys->by = n->op->kind == HR_OP_ZIP ? n->op->zip.by(n->params, input, &param)
+                                            : n->op->order.by(n->params);
+    return check_sources(ret_keys, from, param, error);
 }

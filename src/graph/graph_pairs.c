@@ -5,16 +5,17 @@
  * zip, or if the same one is: one node that both share, or orders whose draws follow from
  * equal parameters and equal numbers of records. A choice by keys (order.by) counts as a
  * random order; two with equal parameters are the same if they choose the same positions.
- * What is before the first random order chooses which records are pairs, and is the
- * user's decision: `skip: 1` on one side pairs neighbours.
+ * A join by keys (zip.by) counts as one, too, and is the same only as itself. What is
+ * before the first random order chooses which records are pairs, and is the user's
+ * decision: `skip: 1` on one side pairs neighbours.
  */
 #include "graph/graph_private.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* The ORDER nodes between a zip and the source of one input, from the zip on, without
- * those before the first random order. */
+/* The nodes that order or choose records between a zip and the source of one input, from
+ * the zip on, without those before the first random order. */
 struct orders {
     uint32_t nodes[HR_GRAPH_NODES_MAX];
     size_t count;
@@ -27,6 +28,8 @@ static bool orders_at_random(const struct hr_graph *graph, uint32_t node)
 
     if ((kind == HR_OP_ORDER || kind == HR_OP_MERGE) &&
         ((n->op->traits & HR_TRAIT_RANDOM) || n->op->order.by != NULL))
+        return true;
+    if (n->op->zip.by != NULL)
         return true;
     for (size_t i = 0; i < n->input_count; i++)
         if (orders_at_random(graph, n->inputs[i]))
@@ -42,8 +45,13 @@ static void find_orders(const struct hr_graph *graph, uint32_t node, struct orde
     for (;;) {
         const struct hr_graph_node *n = &graph->nodes[node];
 
-        if (n->op->kind == HR_OP_ORDER || n->op->kind == HR_OP_MERGE)
+        if (n->op->kind == HR_OP_ORDER || n->op->kind == HR_OP_MERGE ||
+            n->op->zip.by != NULL)
             ret->nodes[count++] = node;
+        if (n->op->zip.by != NULL) {
+            ret->count = count;
+            return;
+        }
         if (n->op->kind == HR_OP_MERGE && orders_at_random(graph, node))
             ret->count = count;
         if (n->op->kind == HR_OP_MERGE)
@@ -65,7 +73,8 @@ static bool same_order(const struct hr_graph *graph, uint32_t one, uint32_t othe
 
     if (one == other)
         return true;
-    if (a->op != b->op || !hr__doc_equal(a->canonical, b->canonical) ||
+    if (a->op->zip.by != NULL || a->op != b->op ||
+        !hr__doc_equal(a->canonical, b->canonical) ||
         graph->nodes[a->inputs[0]].schema.records !=
             graph->nodes[b->inputs[0]].schema.records)
         return false;
@@ -105,6 +114,12 @@ static enum hr_err refuse_orders(const struct hr_graph *graph, uint32_t zip,
 {
     const char *op = graph->nodes[order].op->name, *dot = strrchr(op, '.');
 
+    if (graph->nodes[order].op->zip.by != NULL)
+        return hr__fail(error, HR_ERR_GRAPH,
+                        "'%s' joins by keys, so its records are not those of the other "
+                        "inputs, position by position. Join these by a key, too, or, if "
+                        "they are, set \"paired: false\" on '%s'",
+                        graph->nodes[order].name, graph->nodes[zip].name);
     if (graph->nodes[order].op->order.by != NULL)
         return hr__fail(
             error, HR_ERR_GRAPH,

@@ -78,8 +78,8 @@ hr__graph_join_when(const struct hr_graph_node *n, const struct hr_schema *befor
 HR_CHECK enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order,
                                      uint32_t *ret_output, struct hr_error *reterr);
 
-/* graph_keys.c: the keys of the records that ORDER node `node` reads, by the name `by`.
- * HR_ERR_ARGUMENT with the names that are known. */
+/* graph_keys.c: the keys of the records of an input of ORDER or ZIP node `node`, which
+ * chooses or joins by them. HR_ERR_ARGUMENT with the names that are known. */
 #define HR_KEY_INDEX SIZE_MAX
 struct hr_graph_keys {
     struct hr_keys base;
@@ -87,9 +87,10 @@ struct hr_graph_keys {
     uint32_t node; /* the input */
     const char *by;
     bool by_index; /* by the number in the source, or in the inputs of a merge in turn */
+    bool exact;    /* missing and damaged keys are reported as such */
 };
 HR_CHECK enum hr_err
-hr__graph_keys(const struct hr_graph *graph, uint32_t node, const char *by,
+hr__graph_keys(const struct hr_graph *graph, uint32_t node, size_t input,
                struct hr_graph_keys *ret_keys, struct hr_error *error);
 
 /* graph_pairs.c: fails if a zip would join records that are not known to belong together.
@@ -103,7 +104,7 @@ HR_CHECK enum hr_err hr__graph_check_caches(struct hr_graph *graph, const uint32
                                             struct hr_error *error);
 /* graph_fingerprint.c: of what makes the records after a node, from their identities:
  * like its fingerprint, but ORDER nodes, which only choose and order records, do not
- * count. `order` as above. */
+ * count, unless a join by keys numbers the records after them. `order` as above. */
 HR_CHECK enum hr_err
 hr__graph_content(const struct hr_graph *graph, const uint32_t *order, uint32_t node,
                   struct hr_hash128 *ret_content);

@@ -186,10 +186,20 @@ HR_CHECK enum hr_err hr__op_alloc(struct hr_op_ctx *ctx, size_t bytes, void **re
 struct hr_code_table; /* op/code_table.h */
 struct hr_code_use;
 
-/* What the records that an ORDER op reads are known by before they are read. */
+enum hr_key_type {
+    HR_KEY_TEXT,    /* also names of classes and files */
+    HR_KEY_INTEGER, /* in decimal */
+    HR_KEY_OTHER,   /* such as floats */
+};
+
+/* What the records of an input are known by before they are read. */
 struct hr_keys {
     uint64_t count; /* records */
-    /* Replaces *key by the key of the record at position `at` (< count). */
+    const char *of; /* name of the input */
+    enum hr_key_type type;
+    /* Replaces *key by the key of the record at position `at` (< count). For an op with
+     * zip.by: HR_ERR_NOT_FOUND if the record has no such value, HR_ERR_FORMAT if it is
+     * damaged. For one with order.by such a record is known by its number. */
     HR_CHECK enum hr_err (*get)(const struct hr_keys *keys, uint64_t at,
                                 struct hr_str *key, struct hr_error *error);
 };
@@ -203,8 +213,10 @@ struct hr_open {
     const char *side_file;          /* of the nearest node above that has one, or NULL */
     void *twin; /* state of another node of this op, below the same source,
                    that is open already; or NULL. For what they share. */
-    const struct hr_keys *keys; /* of an op with order.by; else NULL */
-    struct hr_error *error;     /* never NULL */
+    /* Of an op with order.by the keys of its input, with zip.by those of each; else NULL.
+     */
+    const struct hr_keys *const *keys;
+    struct hr_error *error; /* never NULL */
 };
 
 /* What a node learnt from records, for later ones. */
@@ -274,7 +286,9 @@ struct hr_op_source {
      * fields such as "label"), NULL after the last. NULL: only by its number. */
     const char *(*key_name)(const void *params, const void *state, size_t i);
     /* Appends the i-th key of record `index`, a text: that of a number is decimal, that
-     * of a class its name, so that it stays the same when records are added. */
+     * of a class its name, so that it stays the same when records are added.
+     * HR_ERR_NOT_FOUND: the record has no such value; HR_ERR_FORMAT: it is damaged. What
+     * was appended is then what it is known by all the same. */
     HR_CHECK enum hr_err (*key)(const void *params, const void *state, size_t i,
                                 uint64_t index, struct hr_str *out,
                                 struct hr_error *error);
@@ -308,6 +322,16 @@ struct hr_op_order {
 struct hr_op_zip {
     /* Inputs in different random orders are meant. NULL: they are refused. */
     bool (*unpaired)(const void *params);
+    /* The name of the key by which records of input `input` are joined, as in
+     * hr_op_order.by, and of the parameter that says so; open() then gets the keys.
+     * Nothing before such an op may order at random, and its records have numbers of
+     * their own. NULL: joined by position. */
+    const char *(*by)(const void *params, size_t input, const char **ret_param);
+    /* With `by`: how many records there are. */
+    uint64_t (*count)(const void *state);
+    /* With `by`: the position in `input` of the record that is joined into number `at`.
+     */
+    uint64_t (*map)(const void *state, size_t input, uint64_t at);
 };
 
 /* The inputs of a MERGE. */

@@ -433,7 +433,7 @@ const char *hr__column_source_key_name(const void *params, const void *made, siz
     return column < state->columns->count ? state->columns->items[column].name : NULL;
 }
 
-/* A bad record is known by its number. */
+/* A bad record, and one whose cell is null, is known by its number. */
 enum hr_err
 hr__column_source_key(const void *params, const void *made, size_t i, uint64_t index,
                       struct hr_str *out, struct hr_error *error)
@@ -461,5 +461,7 @@ hr__column_source_key(const void *params, const void *made, size_t i, uint64_t i
     else if (code == HR_OK)
         hr__str_addf(out, "%lld", (long long)hr__integer_at(column->dtype, &number));
     state->format->end(&row);
-    return code == HR_ERR_FORMAT || code == HR_ERR_RANGE ? HR_OK : code;
+    if (code == HR_OK && cell.is_null)
+        return HR_ERR_NOT_FOUND;
+    return code == HR_ERR_RANGE ? HR_ERR_FORMAT : code;
 }

@@ -3,10 +3,7 @@
  *
  * The inputs' fields are already in the same row; only their names must differ.
  */
-#include "op/op.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "ops/joined.h"
 
 struct zip {
     struct hr_names prefix;
@@ -14,40 +11,11 @@ struct zip {
 };
 
 static const struct hr_param zip_params[] = {
-    HR_P_FIELDS(struct zip, prefix, .fallback = "[]", .items_min = 0, .items_max = 8,
-                .access = HR_ACCESS_NONE,
-                .help = "prefixes of each input's field names, in order; [] for none"),
+    HR_P_JOINED_PREFIX(struct zip),
     HR_P_BOOL(struct zip, paired, .fallback = "true", .not_identity = true,
               .help = "refuse inputs whose random orders differ; false joins them as "
                       "they come, to pair records at random"),
 };
-
-static enum hr_err
-add_field(struct hr_infer *infer, const struct hr_field *field, const char *prefix)
-{
-    struct hr_schema *out = infer->output;
-    char name[2 * HR_FIELD_NAME_MAX + 2];
-    struct hr_field *added;
-
-    snprintf(name, sizeof name, "%.*s%s", HR_FIELD_NAME_MAX + 1, prefix, field->name);
-    if (strlen(name) > HR_FIELD_NAME_MAX)
-        return hr__infer_fail(infer, "prefix", HR_ERR_ARGUMENT,
-                              "the name \"%s\" is longer than %d bytes", name,
-                              HR_FIELD_NAME_MAX);
-    if (hr__schema_find(out, name) != NULL)
-        return hr__infer_fail(infer, "prefix", HR_ERR_GRAPH,
-                              "two inputs have a field \"%s\": give each input a prefix, "
-                              "or rename one",
-                              name);
-    added = hr__schema_put(out, name);
-    if (added == NULL)
-        return hr__infer_fail(infer, NULL, HR_ERR_LIMIT, "more than %d fields",
-                              HR_SCHEMA_FIELDS_MAX);
-    memcpy(name, added->name, sizeof added->name);
-    *added = *field;
-    memcpy(added->name, name, sizeof added->name);
-    return HR_OK;
-}
 
 static enum hr_err zip_infer(struct hr_infer *infer)
 {
@@ -55,15 +23,10 @@ static enum hr_err zip_infer(struct hr_infer *infer)
     struct hr_schema *out = infer->output;
     int64_t records = infer->inputs[0].records;
 
-    if (p->prefix.count != 0 && (size_t)p->prefix.count != infer->input_count)
-        return hr__infer_fail(infer, "prefix", HR_ERR_ARGUMENT,
-                              "%d prefixes for %zu inputs", p->prefix.count,
-                              infer->input_count);
-    memset(out->fields, 0, sizeof out->fields);
-    out->count = 0;
+    HR_TRY(hr__joined_begin(infer, &p->prefix));
     for (size_t i = 0; i < infer->input_count; i++) {
         const struct hr_schema *in = &infer->inputs[i];
-        const char *prefix = p->prefix.count > 0 ? p->prefix.values[i] : "";
+
         if (in->batch_rank != infer->inputs[0].batch_rank)
             return hr__infer_fail(infer, NULL, HR_ERR_GRAPH,
                                   "an input of batches cannot be joined with one of "
@@ -71,7 +34,7 @@ static enum hr_err zip_infer(struct hr_infer *infer)
         if (in->records < 0 || (records >= 0 && in->records < records))
             records = in->records;
         for (size_t k = 0; k < in->count; k++)
-            HR_TRY(add_field(infer, &in->fields[k], prefix));
+            HR_TRY(hr__joined_add(infer, &in->fields[k], &p->prefix, i));
     }
     out->records = records;
     return HR_OK;

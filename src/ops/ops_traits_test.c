@@ -224,7 +224,7 @@ static const char *graph_text(const struct row *row, bool with_op)
                  with_op ? "  - " : "", with_op ? row->op : "", with_op ? ": " : "",
                  with_op ? row->params : "",
                  with_op ? "\n    inputs: [left, right]\n" : "",
-                 with_op && strcmp(row->op, "flow.zip") == 0
+                 with_op && hr__op_find(row->op)->kind == HR_OP_ZIP
                      ? "  - image.flip: {p: 1, field: a_image}\n"
                      : "");
     else

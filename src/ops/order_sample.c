@@ -108,8 +108,8 @@ static enum hr_err by_key(const struct hr_open *open, double *weights)
     struct hr_str key;
 
     hr__str_init(&key);
-    for (uint64_t i = 0; code == HR_OK && i < open->keys->count; i++) {
-        code = open->keys->get(open->keys, i, &key, open->error);
+    for (uint64_t i = 0; code == HR_OK && i < open->keys[0]->count; i++) {
+        code = open->keys[0]->get(open->keys[0], i, &key, open->error);
         if (code != HR_OK)
             break;
         if (hr__double_parse(hr__str_text(&key), key.length, &weights[i])) {
@@ -152,7 +152,7 @@ static uint64_t first_not_below(const uint64_t *sorted, uint64_t n, uint64_t val
 /* By hashes of the keys. */
 static enum hr_err balance(const struct hr_open *open, double *weights)
 {
-    uint64_t n = open->keys->count;
+    uint64_t n = open->keys[0]->count;
     uint64_t *hashes = hr__calloc(2 * n + 1, sizeof *hashes);
     enum hr_err code = HR_OK;
     struct hr_str key;
@@ -161,7 +161,7 @@ static enum hr_err balance(const struct hr_open *open, double *weights)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory for weights");
     hr__str_init(&key);
     for (uint64_t i = 0; code == HR_OK && i < n; i++) {
-        code = open->keys->get(open->keys, i, &key, open->error);
+        code = open->keys[0]->get(open->keys[0], i, &key, open->error);
         if (code == HR_OK)
             hashes[i] = hashes[n + i] = hr__hash64(hr__str_text(&key), key.length, 0);
     }
@@ -253,8 +253,8 @@ static enum hr_err find_weights(const struct hr_open *open, double *weights)
     if (p->balance != NULL)
         return balance(open, weights);
     if (p->weights != NULL)
-        return by_file(p->weights, open->keys->count, weights, open->error);
-    for (uint64_t i = 0; i < open->keys->count; i++)
+        return by_file(p->weights, open->keys[0]->count, weights, open->error);
+    for (uint64_t i = 0; i < open->keys[0]->count; i++)
         weights[i] = 1;
     return HR_OK;
 }
@@ -365,14 +365,15 @@ static enum hr_err sample_open(const struct hr_open *open, void **ret_state)
     struct table *t;
     enum hr_err code;
 
-    if (open->keys->count >= UINT32_MAX)
+    if (open->keys[0]->count >= UINT32_MAX)
         return hr__fail(open->error, HR_ERR_LIMIT,
                         "fewer than %lu records can be sampled, and these are %llu",
-                        (unsigned long)UINT32_MAX, (unsigned long long)open->keys->count);
+                        (unsigned long)UINT32_MAX,
+                        (unsigned long long)open->keys[0]->count);
     t = hr__calloc(1, sizeof *t);
     if (t == NULL)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
-    t->count = open->keys->count;
+    t->count = open->keys[0]->count;
     t->seed = p->seed;
     code = p->replacement ? fill(open, t) : choose(open, t);
     if (code == HR_OK)

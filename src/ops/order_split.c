@@ -35,7 +35,8 @@ static const struct hr_param split_params[] = {
     HR_P_STRING(struct split, by, .fallback = "path",
                 .help =
                     "the key: path (of the file, below the source's folder; in an "
-                    "archive the record's key), a field that the source knows before "
+                    "archive the record's key), stem (the file's name without its "
+                    "ending), a field that the source knows before "
                     "it reads a record (a label, a column, an integer or a text of an "
                     "archive), or index (the record's number in the source)"),
     HR_P_STRING(struct split, group,
@@ -226,10 +227,11 @@ static enum hr_err split_open(const struct hr_open *open, void **ret_state)
     struct part *part;
     enum hr_err code;
 
-    if (open->keys->count > UINT32_MAX)
+    if (open->keys[0]->count > UINT32_MAX)
         return hr__fail(open->error, HR_ERR_LIMIT,
                         "at most %lu records can be split, and these are %llu",
-                        (unsigned long)UINT32_MAX, (unsigned long long)open->keys->count);
+                        (unsigned long)UINT32_MAX,
+                        (unsigned long long)open->keys[0]->count);
     plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     part = hr__calloc(1, sizeof *part);
     if (part == NULL || plain == (locale_t)0) {
@@ -238,11 +240,11 @@ static enum hr_err split_open(const struct hr_open *open, void **ret_state)
             freelocale(plain);
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
     }
-    part->of = open->keys->count;
+    part->of = open->keys[0]->count;
     part->number = (int)p->part;
     part->parts = p->fractions.count;
     before = uselocale(plain); /* regular expressions mean bytes, on every machine */
-    code = fill(p, open->keys, part, open->error);
+    code = fill(p, open->keys[0], part, open->error);
     uselocale(before);
     freelocale(plain);
     if (code == HR_OK)

@@ -59,6 +59,9 @@ TEST(descriptors_are_whole)
             break;
         case HR_OP_ZIP:
             ok = ok && op->inputs_max > 1;
+            ok = ok && (op->zip.by == NULL || op->open != NULL);
+            ok = ok && (op->zip.by == NULL) == (op->zip.count == NULL);
+            ok = ok && (op->zip.by == NULL) == (op->zip.map == NULL);
             break;
         default:
             ok = ok && (op->apply != NULL || op->code != NULL);
@@ -84,6 +87,7 @@ TEST(hooks_of_a_group_are_set_only_by_ops_of_its_kind)
 
         CHECK(kind == HR_OP_SOURCE || !is_set(&op->source, sizeof op->source));
         CHECK(kind == HR_OP_ORDER || !is_set(&op->order, sizeof op->order));
+        CHECK(kind == HR_OP_ZIP || !is_set(&op->zip, sizeof op->zip));
         CHECK(kind == HR_OP_EXPAND || !is_set(&op->expand, sizeof op->expand));
         CHECK(kind == HR_OP_SEQUENCE || kind == HR_OP_ORDER ||
               !is_set(&op->sequence, sizeof op->sequence));

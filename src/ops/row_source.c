@@ -635,6 +635,7 @@ const char *hr__row_source_key_name(const void *params, const void *state, size_
 struct key {
     size_t column;
     struct hr_str *out;
+    bool found;
 };
 
 /* hr_row_cell_fn */
@@ -642,8 +643,10 @@ static enum hr_err add_key(void *user, const struct hr_row_cell *cell)
 {
     struct key *key = user;
 
-    if (cell->column == key->column && !(cell->seen & HR_SEEN_MISSING))
+    if (cell->column == key->column && !(cell->seen & HR_SEEN_MISSING)) {
         hr__str_add_bytes(key->out, cell->text, cell->bytes);
+        key->found = true;
+    }
     return HR_OK;
 }
 
@@ -665,5 +668,9 @@ enum hr_err hr__row_source_key(const void *params, const void *state, size_t i,
                                      add_key, &key, &at, &why);
     if (code == HR_ERR_MEMORY)
         return hr__fail(error, code, "out of memory");
+    if (code == HR_OK && !key.found)
+        return HR_ERR_NOT_FOUND;
+    if (code != HR_OK && why.message[0] != '\0')
+        hr__fail(error, code, "%s", why.message);
     return hr__shard_source_key(code == HR_ERR_LIMIT ? HR_ERR_FORMAT : code, index, out);
 }

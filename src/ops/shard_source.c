@@ -303,11 +303,11 @@ hr__shard_source_look(const void *state, uint64_t at, struct hr_window *window,
 
 enum hr_err hr__shard_source_key(enum hr_err code, uint64_t at, struct hr_str *out)
 {
-    if (code != HR_ERR_FORMAT)
-        return code;
-    hr__str_clear(out);
-    hr__str_addf(out, "%llu", (unsigned long long)at);
-    return HR_OK;
+    if (code == HR_ERR_FORMAT) {
+        hr__str_clear(out);
+        hr__str_addf(out, "%llu", (unsigned long long)at);
+    }
+    return code;
 }
 
 enum hr_err

@@ -118,8 +118,8 @@ hr__shard_window(struct hr_window *window, const struct hr_shard_place *place,
 HR_CHECK enum hr_err
 hr__shard_source_look(const void *state, uint64_t at, struct hr_window *window,
                       struct hr_shard_place *ret_place, struct hr_error *reterr);
-/* The result of looking a key up: a damaged record is known by its number. Reading it
- * reports the damage. */
+/* Returns `code`, the result of looking a key up: a damaged record (HR_ERR_FORMAT) is
+ * known by its number. */
 HR_CHECK enum hr_err
 hr__shard_source_key(enum hr_err code, uint64_t at, struct hr_str *out);
 

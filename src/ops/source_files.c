@@ -382,7 +382,8 @@ static bool files_ahead(const void *params, const void *state, uint64_t index, i
     return part == 0 && path_at(state, index, ret_range->uri, sizeof ret_range->uri);
 }
 
-/* The label, if there is one, the columns, and last the path, which a column may hide. */
+/* The label, if there is one, the columns, and last the path and the stem, which columns
+ * may hide. */
 static const char *files_key_name(const void *params, const void *made, size_t i)
 {
     const struct files *p = params;
@@ -393,18 +394,37 @@ static const char *files_key_name(const void *params, const void *made, size_t i
         return p->label;
     if (i < state->table.more_count)
         return table->columns[state->table.more[i]].name;
-    return i == state->table.more_count ? "path" : NULL;
+    i -= state->table.more_count;
+    return i == 0 ? "path" : i == 1 ? "stem" : NULL;
 }
 
-static enum hr_err add_path(const struct hr_index *index, uint64_t at, struct hr_str *out,
-                            struct hr_error *error)
+/* The name of a file without folders and without its last ending. */
+static void cut_stem(const char **path, size_t *length)
+{
+    const char *slash = memrchr(*path, '/', *length), *dot;
+
+    if (slash != NULL) {
+        *length -= (size_t)(slash + 1 - *path);
+        *path = slash + 1;
+    }
+    dot = memrchr(*path, '.', *length);
+    if (dot != NULL && dot > *path)
+        *length = (size_t)(dot - *path);
+}
+
+static enum hr_err add_path(const struct hr_index *index, uint64_t at, bool stem,
+                            struct hr_str *out, struct hr_error *error)
 {
     char path[HR_URI_MAX];
     size_t length, root = hr__index_root_bytes(index, at);
+    const char *from = path + root;
 
     if (hr__index_path(index, at, path, sizeof path, &length) != HR_OK)
         return hr__fail(error, HR_ERR_LIMIT, "the path of a file is too long");
-    hr__str_add_bytes(out, path + root, length - root);
+    length -= root;
+    if (stem)
+        cut_stem(&from, &length);
+    hr__str_add_bytes(out, from, length);
     return HR_OK;
 }
 
@@ -423,7 +443,7 @@ static enum hr_err files_key(const void *params, const void *made, size_t i,
     } else if (i < state->table.more_count) {
         hr__label_table_text(&table->columns[state->table.more[i]], index, out);
     } else {
-        return add_path(state->index, index, out, error);
+        return add_path(state->index, index, i > state->table.more_count, out, error);
     }
     return HR_OK;
 }

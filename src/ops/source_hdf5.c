@@ -515,7 +515,7 @@ static enum hr_err hdf5_key(const void *params, const void *made, size_t i,
         hr__hdf5_convert(item, slab.data != NULL ? slab.data : fill, (char *)&number, 1))
         hr__str_addf(out, "%lld", (long long)hr__integer_at(item->npy.dtype, &number));
     else if (code == HR_OK) /* a bad record */
-        hr__str_addf(out, "%llu", (unsigned long long)index);
+        code = hr__fail(error, HR_ERR_FORMAT, "its number has no value in its dtype");
     hr_buffer_unref(slab.owner);
     hr__window_finish(window);
     hr__free(window);

@@ -168,7 +168,7 @@ static enum hr_err lmdb_key(const void *params, const void *state, size_t i,
     (void)params, (void)i;
     if (code == HR_ERR_FORMAT) {
         hr__str_addf(out, "%llu", (unsigned long long)index);
-        return HR_OK;
+        return code;
     }
     if (code == HR_OK)
         hr__str_add_bytes(out, entry.key, entry.key_bytes);

@@ -810,10 +810,11 @@ static enum hr_err npy_key(const void *params, const void *made, size_t i, uint6
         HR_TRY(hr__shard_window(window, &place, error));
         HR_TRY(hr__window_get(window, place.offset, array->item, &data, error));
     }
-    if (!hr__npy_convert(&array->npy, data, &number, 1)) /* a bad record */
+    if (!hr__npy_convert(&array->npy, data, &number, 1)) { /* a bad record */
         hr__str_addf(out, "%llu", (unsigned long long)index);
-    else
-        hr__str_addf(out, "%lld", (long long)hr__integer_at(array->npy.dtype, &number));
+        return hr__fail(error, HR_ERR_FORMAT, "its number has no value in its dtype");
+    }
+    hr__str_addf(out, "%lld", (long long)hr__integer_at(array->npy.dtype, &number));
     return HR_OK;
 }
 

@@ -77,6 +77,7 @@ static const struct row rows[] = {
     {"flow.cache",                 "{budget: 64MB}",                                          PICTURES                            },
     {"flow.concat",                "{}",                                                      NULL                                },
     {"flow.interleave",            "{block: 2}",                                              NULL                                },
+    {"flow.join",                  "{on: path, prefix: [a_, b_]}",                            NULL                                },
     {"flow.mix",                   "{until: first}",                                          NULL                                },
     {"flow.window",                "{size: 3, stride: 2}",                                    NUMBERS                             },
     {"flow.zip",                   "{prefix: [a_, b_]}",                                      NULL                                },

@@ -604,11 +604,27 @@ static void add_source(struct random_graph *m, const char *photos)
     }
 }
 
+/* How the inputs of a node number become one. A join by keys takes two. */
+static void
+add_merge_op(struct random_graph *m, const char *photos, size_t number, size_t inputs)
+{
+    if (inputs == 2 && below(m, 3) > 0)
+        add(m, "  - flow.join: {on: %s, prefix: [l%zu_, r%zu_]}\n",
+            photos == NULL || below(m, 2) == 0 ? "index" : "path", number, number);
+    else if (below(m, 3) == 0)
+        add(m, "  - flow.concat: {}\n");
+    else if (below(m, 2) == 0)
+        add(m, "  - flow.interleave: {block: %d}\n", 1 + (int)below(m, 9));
+    else
+        add(m, "  - flow.mix: {until: %s}\n", below(m, 2) == 0 ? "first" : "all");
+}
+
 /* Joins what there is, records of sources or `decoded` ones, with those of one to three
  * more sources. */
 static void add_merge(struct random_graph *m, const char *photos, bool decoded)
 {
-    size_t length = m->length, number = m->forks++, inputs = 2 + below(m, 3);
+    size_t length = m->length, number = m->forks++;
+    size_t inputs = 2 + (below(m, 2) == 0 ? 0 : below(m, 3));
 
     add(m, "  - debug.identity: {}\n    name: input%zu_0\n", number);
     for (size_t i = 1; i < inputs; i++) {
@@ -622,12 +638,7 @@ static void add_merge(struct random_graph *m, const char *photos, bool decoded)
             add(m, "  - image.flip: {}\n");
         add(m, "  - debug.identity: {}\n    name: input%zu_%zu\n", number, i);
     }
-    if (below(m, 3) == 0)
-        add(m, "  - flow.concat: {}\n");
-    else if (below(m, 2) == 0)
-        add(m, "  - flow.interleave: {block: %d}\n", 1 + (int)below(m, 9));
-    else
-        add(m, "  - flow.mix: {until: %s}\n", below(m, 2) == 0 ? "first" : "all");
+    add_merge_op(m, photos, number, inputs);
     add(m, "    inputs: [input%zu_0", number);
     for (size_t i = 1; i < inputs; i++)
         add(m, ", input%zu_%zu", number, i);

@@ -122,6 +122,11 @@ texts = {
     "sample without replacement, window":
         "  - order.sample: {count: 40, replacement: false}\n  - text.split: {}\n"
         "  - flow.window: {size: 4, stride: 3, drop_last: false, ragged: true}\n  - batch.stack: {size: 2, ragged: true}\n",
+    "join":
+        "  - record.rename: {fields: {tokens: words}}\n    name: lines\n"
+        "  - source.range: {n: 30, step: 3}\n    inputs: []\n  - order.repeat: {count: 2}\n    name: numbers\n"
+        "  - flow.join: {on: index}\n    inputs: [lines, numbers]\n  - order.shuffle: {}\n"
+        "  - batch.stack: {size: 2, ragged: true}\n",
     "pack": "  - tokens.pack: {length: 48, bins: 4, value: 3}\n  - batch.stack: {size: 4}\n",
 }
 scenes = {

@@ -36,6 +36,21 @@ static const char indexed[] =
     "  - source.files: {path: \"${data}\", index: \"${index}\"}\n"
     "  - batch.stack: {size: 2}\n";
 
+static const char joined[] =
+    "headrace: 1\n"
+    "params:\n"
+    "  data: {type: path}\n"
+    "  index: {type: path}\n"
+    "pipeline:\n"
+    "  - source.files: {path: \"${data}\"}\n"
+    "    name: left\n"
+    "  - source.files: {path: \"${data}\", index: \"${index}\"}\n"
+    "    name: right\n"
+    "    inputs: []\n"
+    "  - flow.join: {on: stem, prefix: [l_, r_]}\n"
+    "    inputs: [left, right]\n"
+    "  - batch.stack: {size: 2, ragged: true}\n";
+
 static const char stages[] =
     "headrace: 1\n"
     "params:\n"
@@ -174,6 +189,7 @@ TEST(any_failing_allocation_ends_a_run_inline)
     torture(&(struct torture){stages, 0, HR_ON_ERROR_SKIP, true, false}, HR_FAULT_ALLOC);
     torture(&(struct torture){indexed, 0, HR_ON_ERROR_SKIP, false, false},
             HR_FAULT_ALLOC);
+    torture(&(struct torture){joined, 0, HR_ON_ERROR_FAIL, false, false}, HR_FAULT_ALLOC);
 }
 
 TEST(any_failing_allocation_ends_a_run_in_threads)
