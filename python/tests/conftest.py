@@ -23,27 +23,30 @@ from headrace import _headrace
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     # A shell starts background jobs with SIGINT ignored, which the programs under test would inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "memory: measures the memory of processes, which says nothing under sanitizers")
     config.addinivalue_line("markers", "fork: starts threads in a child of a program with threads")
+    # A fresh seed for random examples, which the processes of pytest-xdist share.
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(secrets.randbits(32))
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """A fresh seed for random examples, printed before them: a crash in C leaves no other trace."""
-    if not any(item.path.name == "test_hypothesis.py" for item in session.items):
-        return
-    import hypothesis.core as core
-
-    if core.global_force_seed is None:
-        core.global_force_seed = secrets.randbits(32)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Prints the seed before the tests: a crash in C leaves no other trace."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    assert reporter is not None
-    reporter.write_line(f"repeat random examples with --hypothesis-seed={core.global_force_seed}")
+    if reporter is not None:
+        reporter.write_line(f"repeat random examples with --hypothesis-seed={session.config.option.hypothesis_seed}")
+
+
+# The files that take longest start first, so that no core is idle while the last one runs.
+LONGEST = ["worker_random", "training", "data_loader", "exit", "ext_life", "examples", "ext_refs", "close", "code"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONGEST)
     program = ctypes.CDLL(None)  # see tools/sanitize-python
     asan, tsan = hasattr(program, "__asan_init"), hasattr(program, "__tsan_init")
     for item in items:

@@ -212,7 +212,7 @@ def test_batches_can_be_pickled_and_keep_their_place() -> None:
         np.zeros((0, 5), np.float32),
         [[1, 2], [3, 4]],
         range(3),
-        memoryview(b"abc"),
+        pytest.param(memoryview(b"abc"), id="memoryview"),
     ],
     ids=str,
 )
