@@ -1,10 +1,12 @@
-"""User code in threads, in processes and inline, on the interpreter that runs this.
+"""make bench B=code, its second part: user code inline, in threads and in worker processes, predicted and measured.
 
     PYTHONPATH=$(sh tools/python-path) python bench/python/variants.py [ROUNDS]
 
-Alternating, each in a separate process: medians of records per second relative to inline in the
-same round, and of CPU time per record, which is less affected by other load.
-docs/decisions/0013 has the results with and without the GIL.
+Each graph is profiled and its variants are chosen as `pipe.optimize()` does; then they run in turns, each in a process
+of its own. Figures are ratios to inline in the same round (medians). A machine that has other work gives worker
+processes more or less than their part of it by chance; there the ratio of processes is that of CPU time on the cores
+that there are, and that of threads, which wait for a lock, the lesser of that and of wall time. Inline is the unit, not
+a choice: `loader(threads=0)` decides it. docs/decisions/0013 has results with and without the GIL.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +26,11 @@ import numpy as np
 
 import headrace as hr
 
-SECONDS = 1.0
+SECONDS = 0.7
+THREADS = 2
+CLOSE = 0.05  # a choice that loses less than this is as good as the best
 SCALE = np.float32(1 / 255)
+PAGE = np.random.default_rng(0).integers(0, 64, 16000, np.uint8).tobytes()
 
 
 def same(value: int) -> int:
@@ -32,12 +38,22 @@ def same(value: int) -> int:
     return value
 
 
-def spin(value: int) -> int:
-    """About 50 us of Python."""
+def spin(value: int, turns: int) -> int:
+    """Some 30 ns of Python for each turn."""
     total = value
-    for i in range(1500):
+    for i in range(turns):
         total += i & value
     return total
+
+
+def short(value: int) -> int:
+    """About 20 us of Python."""
+    return spin(value, 700)
+
+
+def long(value: int) -> int:
+    """About 200 us of Python."""
+    return spin(value, 7000)
 
 
 def picture(value: int) -> Any:
@@ -50,12 +66,45 @@ def normalize(image: Any) -> Any:
     return image * SCALE - np.float32(0.5)
 
 
+def large(value: int) -> Any:
+    """An array of 1 MB."""
+    return np.full(1 << 20, value % 251, np.uint8)
+
+
+def turned(array: Any) -> Any:
+    """1 MB in and out, under the GIL."""
+    return np.frombuffer(array.tobytes(), np.uint8)
+
+
+def packed(value: int) -> int:
+    """Some 300 us of zlib, which releases the GIL."""
+    return len(zlib.compress(PAGE + value.to_bytes(8, "little")))
+
+
+def sums(array: Any) -> int:
+    """150 kB in, a number out: a loop in Python."""
+    return spin(int(array[0, 0, 0]), 5000)
+
+
 CASES: dict[str, tuple[list[Callable[..., Any]], int]] = {
     "identity of ints": ([same], 256),
-    "50 us of Python": ([spin], 64),
+    "20 us of Python": ([short], 128),
+    "200 us of Python": ([long], 32),
     "NumPy on 150 kB": ([picture, normalize], 16),
+    "zlib": ([packed], 32),
+    "1 MB in and out": ([large, turned], 8),
+    "150 kB to a number": ([picture, sums], 32),
 }
-THREADS = {"inline": 0, "threads": 2, "processes": 2}
+VARIANTS = {"inline": 0, "threads": THREADS, "processes": THREADS}
+
+
+def pipeline(case: str, variant: str) -> Any:
+    """The pipeline with all functions in a variant."""
+    functions, size = CASES[case]
+    pipe: Any = hr.range(10**9)
+    for function in functions:
+        pipe = pipe.map(function, fields="value", variant=variant)
+    return pipe.batch(size)
 
 
 def below() -> set[int]:
@@ -81,48 +130,111 @@ def processor() -> float:
     return ran / 1e9
 
 
-def run(case: str, variant: str) -> None:
-    """Runs one variant: prints records per second and microseconds of CPU time per record."""
-    functions, size = CASES[case]
-    pipe: Any = hr.range(10**9)
-    for function in functions:
-        pipe = pipe.map(function, fields="value", variant=variant)
-    with pipe.batch(size).loader(threads=THREADS[variant], output="headrace") as loader:
+def measure(pipe: Any, threads: int) -> None:
+    """Prints records per second and microseconds of CPU time per record."""
+    with pipe.loader(threads=threads, output="headrace") as loader:
         batches = iter(loader)
         begin = time.perf_counter()
         while time.perf_counter() - begin < SECONDS / 2:  # until everything made ahead is consumed
             next(batches)
         count, busy, begin = 0, processor(), time.perf_counter()
         while (taken := time.perf_counter() - begin) < SECONDS:
-            next(batches)
-            count += size
+            count += next(batches).records
         print(count / taken, (processor() - busy) / count * 1e6)
 
 
-def one_of_each(case: str) -> list[tuple[float, float]]:
-    """The output of run() for each variant."""
-    made = []
-    for variant in THREADS:
-        done = subprocess.run([sys.executable, __file__, case, variant], text=True, stdout=subprocess.PIPE, check=True)
-        rate, cost = done.stdout.split()
-        made.append((float(rate), float(cost)))
-    return made
+def choose(case: str) -> None:
+    """Prints what is predicted: the functions that go to processes, and the rates of inline, threads, processes."""
+    from headrace import build, optimizing
+
+    pipe = pipeline(case, "threads")
+    built = build.build(pipe._node, anywhere=True)
+    with optimizing.workers(built):
+        costs = optimizing.profile(built.graph, 3.0, None, 0.05, 0, True, 0)
+    settings = optimizing.Settings("exact", "written", 64, 0)
+    steps, found = optimizing.ways(built.graph, costs, settings, False, THREADS)
+    alone = optimizing.ways(built.graph, costs, settings, False, 1)[1]
+    names = ", ".join(step.node for step in steps)
+    rates = [
+        next(way.rate for way in ways if way.processes == which)
+        for ways, which in ((alone, ""), (found, ""), (found, names))
+    ]
+    moved = [at for at, step in enumerate(steps) if step.moved]
+    print(",".join(map(str, moved)) or "-", *rates, found[0].rate)
+
+
+def chosen(case: str, moved: str) -> Any:
+    """The pipeline with some of its functions in processes."""
+    functions, size = CASES[case]
+    there = set() if moved == "-" else set(map(int, moved.split(",")))
+    pipe: Any = hr.range(10**9)
+    for at, function in enumerate(functions):
+        pipe = pipe.map(function, fields="value", variant="processes" if at in there else "threads")
+    return pipe.batch(size)
+
+
+def child(*words: str) -> list[str]:
+    """The words that a process of its own prints."""
+    done = subprocess.run([sys.executable, __file__, *words], text=True, stdout=subprocess.PIPE, check=True)
+    return done.stdout.split()
+
+
+def ratio(rounds: list[dict[str, tuple[float, float]]], variant: str, moved: bool) -> float:
+    """The rate of a variant by that of inline. `moved`: all functions are in processes."""
+    wall = statistics.median(one[variant][0] / one["inline"][0] for one in rounds)
+    cpus = len(os.sched_getaffinity(0))
+    if variant == "inline" or os.getloadavg()[0] < cpus / 2:
+        return wall
+    work = statistics.median(min(THREADS, cpus) * one["inline"][1] / one[variant][1] for one in rounds)
+    return work if moved else min(wall, work)
+
+
+def report(case: str, rounds: int) -> bool:
+    """Runs a case; returns whether the choice was the best or close to it."""
+    moved, *predicted = child("choose", case)
+    rates = dict(zip([*VARIANTS, "chosen"], map(float, predicted), strict=True))
+    every = ",".join(map(str, range(len(CASES[case][0]))))
+    same_as = {"-": "threads", every: "processes"}.get(moved)
+    names = [*VARIANTS] if same_as else [*VARIANTS, "chosen"]
+    found: list[dict[str, tuple[float, float]]] = []
+    for at in range(rounds):
+        one = {}
+        for name in names[at % len(names) :] + names[: at % len(names)]:
+            rate, cost = child("run", case, name, moved)
+            one[name] = (float(rate), float(cost))
+        found.append(one)
+    ratios = {name: ratio(found, name, name == "processes") for name in names}
+    choice = same_as or "chosen"
+    best = max(names[1:], key=lambda name: ratios[name])
+    good = ratios[choice] >= (1 - CLOSE) * ratios[best]
+    print(f"{case}: {'best' if choice == best else 'within 5 %' if good else f'WORSE than {best}'}")
+    for name in names:
+        cost = statistics.median(one[name][1] for one in found)
+        wall = statistics.median(one[name][0] / one["inline"][0] for one in found)
+        mark = " <- chosen" if name == choice else ""
+        print(
+            f"  {name:10} predicted {rates[name] / rates['inline']:5.2f}  measured {ratios[name]:5.2f} "
+            f"(wall {wall:5.2f}, {cost:8.2f} us of CPU per record){mark}",
+            flush=True,
+        )
+    return good
 
 
 def main(rounds: int) -> None:
     """Runs all cases."""
     lock = "without" if sysconfig.get_config_var("Py_GIL_DISABLED") else "with"
-    print(f"Python {sys.version.split()[0]} {lock} the GIL, {rounds} rounds")
-    for case in CASES:
-        found = [one_of_each(case) for _ in range(rounds)]
-        for number, variant in enumerate(THREADS):
-            ratio = statistics.median(one[number][0] / one[0][0] for one in found)
-            cost = statistics.median(one[number][1] for one in found)
-            print(f"{case:18} {variant:10} {ratio:6.2f} of inline {cost:8.2f} us of CPU per record", flush=True)
+    load = os.getloadavg()[0]
+    print(f"Python {sys.version.split()[0]} {lock} the GIL, {rounds} rounds, load {load:.1f}; rates by that of inline")
+    good = sum(report(case, rounds) for case in CASES)
+    print(f"{good} of {len(CASES)} choices are the best or within 5 % of it; load {os.getloadavg()[0]:.1f} at the end")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        run(sys.argv[1], sys.argv[2])
+    if sys.argv[1:2] == ["choose"]:
+        choose(sys.argv[2])
+    elif sys.argv[1:2] == ["run"]:
+        _, _, name, variant, moved = sys.argv
+        pipe = chosen(name, moved) if variant == "chosen" else pipeline(name, variant)
+        measure(pipe, THREADS if variant == "chosen" else VARIANTS[variant])
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 7)
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

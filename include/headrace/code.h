@@ -46,6 +46,8 @@ struct hr_code {
     void (*leave)(void *user, void *token);
     void (*release)(void *user);
     bool may_wait;
+    const char *stays; /* why worker processes cannot run it; copied. NULL: they can, if
+                          the graph has a host */
 };
 
 /* Registers code as `name` with `graph`. Must precede freeze (HR_ERR_STATE after it);

@@ -43,6 +43,9 @@ HR_API void hr_profile_options_init(struct hr_profile_options *options);
  * skipped. Free *ret_profile with hr_profile_free(). HR_ERR_CANCELLED if `progress`
  * returned false; HR_ERR_STATE if no record reaches the output: the message names the
  * node that dropped them; HR_ERR_TIMEOUT if no batch was complete in time.
+ *
+ * If nodes run inline, user code is also measured with the lock of its host, and in
+ * worker processes if there is a host to start them: about as long again for each.
  */
 HR_API HR_CHECK enum hr_err
 hr_graph_profile(struct hr_graph *graph, const struct hr_profile_options *options,
@@ -75,8 +78,9 @@ struct hr_profile_info {
     uint64_t records_in, records_out;
     double cpu_ns, wait_ns, deviation_ns;
     double bytes_in, bytes_out;
-    double fixed, width;  /* -1: not known */
-    uint64_t reserved[8]; /* zero */
+    double fixed, width;       /* -1: not known */
+    double serial, process_ns; /* of user code in threads and in processes; the same */
+    uint64_t reserved[8];      /* zero */
 };
 /* Nodes in the order of the graph; HR_ERR_RANGE past the last. */
 HR_API HR_CHECK enum hr_err hr_profile_node(const struct hr_profile *profile, size_t at,

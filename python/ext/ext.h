@@ -168,6 +168,7 @@ PyObject *ext_graph_profile_save(PyObject *self, PyObject *args);
 PyObject *ext_graph_profile_load(PyObject *self, PyObject *args);
 PyObject *ext_graph_optimize(PyObject *self, PyObject *args);
 PyObject *ext_graph_caches(PyObject *self, PyObject *args);
+PyObject *ext_graph_variants(PyObject *self, PyObject *args);
 
 /* ---- iter.c ---- */
 

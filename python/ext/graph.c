@@ -254,13 +254,14 @@ static PyObject *graph_add(PyObject *self, PyObject *args)
 static PyObject *graph_code(PyObject *self, PyObject *args)
 {
     struct ext_graph *graph = of(self);
-    const char *name, *identity, *kind;
+    const char *name, *identity, *kind, *stays = NULL;
     struct hr_error error = {0};
     struct hr_code code;
     PyObject *function;
     enum hr_err result;
 
-    if (!PyArg_ParseTuple(args, "sssO:code", &name, &identity, &kind, &function))
+    if (!PyArg_ParseTuple(args, "sssO|z:code", &name, &identity, &kind, &function,
+                          &stays))
         return NULL;
     if (!PyCallable_Check(function))
         return PyErr_Format(PyExc_TypeError, "%R cannot be called", function);
@@ -271,6 +272,7 @@ static PyObject *graph_code(PyObject *self, PyObject *args)
         return NULL;
     }
     code.identity = identity;
+    code.stays = stays;
     result = hr_graph_code(graph->graph, name, &code, &error);
     ext_graph_unlock(graph);
     if (result == HR_OK)
@@ -626,6 +628,9 @@ static PyMethodDef graph_methods[] = {
      "caches(profile, rule, strictness, epochs, memory, folder, folder_bytes, refresh) "
      "-> "
      "list[dict]\n--\n\nWhere a cache pays (hr_graph_propose_cache), the best first."   },
+    {"variants",     ext_graph_variants,     METH_VARARGS,
+     "variants(profile, rule, strictness, threads) -> (list[dict], list[dict])\n--\n\n"
+     "What runs in worker processes (hr_graph_choose_variants): nodes, cases."          },
     {NULL,           NULL,                   0,                         NULL            },
 };
 

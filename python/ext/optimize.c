@@ -9,6 +9,7 @@
 
 #include "headrace/cache.h"
 #include "headrace/optimize.h"
+#include "headrace/variants.h"
 
 /* What the library's progress function needs. */
 struct running {
@@ -335,5 +336,96 @@ PyObject *ext_graph_caches(PyObject *self, PyObject *args)
     hr_graph_unref(handle);
     Py_END_ALLOW_THREADS;
     return code == HR_OK ? list_of(places)
+                         : ext_raise(graph->registry->state, &error, NULL, NULL);
+}
+
+/* ---- variants ---- */
+
+static const char *const variant_names[] = {"threads", "inline", "processes"};
+
+static PyObject *nodes_of(const struct hr_variant_choice *choice)
+{
+    PyObject *list = PyList_New(0);
+    struct hr_variant_node node;
+
+    for (size_t i = 0; list != NULL && hr_variant_choice_node(choice, i, &node) == HR_OK;
+         i++) {
+        PyObject *one = Py_BuildValue("{s:s,s:s,s:N,s:s}", "node", node.node, "variant",
+                                      variant_names[node.variant], "moved",
+                                      PyBool_FromLong(node.moved), "reason", node.reason);
+
+        if (one == NULL || PyList_Append(list, one) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    return list;
+}
+
+static PyObject *cases_of(const struct hr_variant_choice *choice)
+{
+    PyObject *list = PyList_New(0);
+    struct hr_variant_case found;
+
+    for (size_t i = 0; list != NULL && hr_variant_choice_case(choice, i, &found) == HR_OK;
+         i++) {
+        PyObject *one = Py_BuildValue(
+            "{s:s,s:d,s:d,s:d,s:s}", "processes", found.processes, "rate", found.rate,
+            "cpu_ns", found.cpu_ns, "gain", found.gain, "reason", found.reason);
+
+        if (one == NULL || PyList_Append(list, one) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    return list;
+}
+
+/* Frees the choice. */
+static PyObject *choice_tuple(struct hr_variant_choice *choice)
+{
+    PyObject *nodes = nodes_of(choice);
+    PyObject *cases = nodes != NULL ? cases_of(choice) : NULL;
+
+    hr_variant_choice_free(choice);
+    if (cases != NULL)
+        return Py_BuildValue("(NN)", nodes, cases);
+    Py_XDECREF(nodes);
+    return NULL;
+}
+
+PyObject *ext_graph_variants(PyObject *self, PyObject *args)
+{
+    struct ext_graph *graph = (struct ext_graph *)self;
+    struct hr_optimize_options order;
+    struct hr_variant_options options;
+    struct hr_iter_options run;
+    struct hr_variant_choice *choice = NULL;
+    struct hr_profile *profile = NULL;
+    struct hr_error error = {0};
+    struct hr_graph *handle;
+    const char *text;
+    Py_ssize_t bytes;
+    int rule, strictness;
+    enum hr_err code;
+
+    hr_variant_options_init(&options);
+    hr_optimize_options_init(&order);
+    hr_iter_options_init(&run);
+    if (!PyArg_ParseTuple(args, "s#iii:variants", &text, &bytes, &rule, &strictness,
+                          &run.threads) ||
+        (handle = take_frozen(graph)) == NULL)
+        return NULL;
+    order.rule = (enum hr_rule)rule;
+    order.strictness = (enum hr_strictness)strictness;
+    options.order = &order;
+    options.run = &run;
+    options.code_only = true;
+    Py_BEGIN_ALLOW_THREADS;
+    code = hr_profile_parse(text, (size_t)bytes, "the profile", &profile, &error);
+    if (code == HR_OK)
+        code = hr_graph_choose_variants(handle, profile, &options, &choice, &error);
+    hr_profile_free(profile);
+    hr_graph_unref(handle);
+    Py_END_ALLOW_THREADS;
+    return code == HR_OK ? choice_tuple(choice)
                          : ext_raise(graph->registry->state, &error, NULL, NULL);
 }

@@ -104,6 +104,19 @@ class CacheResult(TypedDict):
     gain: float
     refused: str  # "": it is not
 
+class StepVariantResult(TypedDict):
+    node: str
+    variant: Literal["inline", "threads", "processes"]
+    moved: bool
+    reason: str
+
+class WayResult(TypedDict):
+    processes: str
+    rate: float
+    cpu_ns: float
+    gain: float
+    reason: str
+
 class Graph:
     def __init__(self) -> None: ...
     @staticmethod
@@ -117,6 +130,7 @@ class Graph:
         identity: str,
         kind: str,  # "source", "map", "filter", "expand"
         function: Callable[..., Any],
+        stays: str | None = None,  # why worker processes cannot run it
     ) -> None:
         """Register Python code with the graph under a name (headrace/code.h).
 
@@ -171,6 +185,10 @@ class Graph:
         refresh: int,
     ) -> list[CacheResult]:
         """hr_graph_propose_cache in the order that the rule finds, the best place first."""
+    def variants(
+        self, profile: str, rule: int, strictness: int, threads: int
+    ) -> tuple[list[StepVariantResult], list[WayResult]]:
+        """hr_graph_choose_variants in the order that the rule finds, of user code only; the chosen way first."""
 
 class Iter:
     def __init__(self, graph: Graph, options: dict[str, Any]) -> None:

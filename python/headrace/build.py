@@ -19,7 +19,7 @@ from .errors import CodeError, GraphError, HeadraceError, translated
 from .fieldspec import Dim, Spec, spec_of
 from .identity import identity, name_of
 from .node import Node, named_params, numbered, to_json
-from .pickling import Memory, PickledCode
+from .pickling import Holder, Memory, PickledCode
 from .structure import Parts, Structure, leaves, named, split
 from .user_code import Code, ItemCall, Probe, SeedCall, callable_of, file_name, pickled
 
@@ -413,10 +413,14 @@ def _shapes_agree(node: Node, consumers: dict[int, list[Node]]) -> bool:
 
 
 class _Codes:
-    """The code of a graph, each under one name."""
+    """The code of a graph, each under one name.
 
-    def __init__(self, probing: bool) -> None:
-        self.probing = probing
+    anywhere: worker processes get all code that they can run, whatever its variant.
+    """
+
+    def __init__(self, probing: bool, anywhere: bool) -> None:
+        self.probing, self.anywhere = probing, anywhere
+        self.stays: dict[str, str] = {}  # why worker processes cannot run it, by name
         self.entries: dict[str, tuple[str, str, Any]] = {}
         self.for_workers: list[PickledCode] = []
         self.memory = Memory()
@@ -444,9 +448,27 @@ class _Codes:
             )
         known = any(name == one.name for one in self.for_workers)
         if code.variant == "processes" and not self.probing and not known:
-            data, spans, main = pickled(code, call, node.name or node.op, self.memory)
-            self.for_workers.append(PickledCode(name, code.kind, data, spans, main))
+            self._send(name, code, call, node)
+            self.stays.pop(name, None)
+        elif not known and name not in self.stays and not (self.anywhere and code.variant == "inline"):
+            self.stays[name] = self._why_not(name, code, call, node)
         return name
+
+    def _send(self, name: str, code: Code, call: Any, node: Node) -> None:
+        data, spans, main = pickled(code, call, node.name or node.op, self.memory)
+        self.for_workers.append(PickledCode(name, code.kind, data, spans, main))
+
+    def _why_not(self, name: str, code: Code, call: Any, node: Node) -> str:
+        """Why worker processes cannot run code that need not run there; "": they can, and get it."""
+        if not self.anywhere:
+            return "its variant is not 'processes'"
+        if code.kind == "source" and not isinstance(code.fn, Holder):
+            return "only a data set's items can be read there"
+        try:
+            self._send(name, code, call, node)
+        except CodeError as error:
+            return str(error)
+        return ""
 
     def _name(self, code: Code) -> str:
         wanted = file_name(code)
@@ -517,14 +539,14 @@ def _graph(rows: list[Row]) -> _headrace.Graph:
     return _headrace.Graph.parse(json.dumps({"headrace": 1, "pipeline": items}), "pipeline.json", {})
 
 
-def assemble(nodes: list[Node], probing: bool = False) -> tuple[_headrace.Graph, Host | None]:
+def assemble(nodes: list[Node], probing: bool = False, anywhere: bool = False) -> tuple[_headrace.Graph, Host | None]:
     """An unfrozen graph of `nodes` with its code."""
-    codes = _Codes(probing)
+    codes = _Codes(probing, anywhere)
     rows = _rows(nodes, codes)
     with translated():
         graph = _graph(rows)
         for name, (ident, kind, call) in codes.entries.items():
-            graph.code(name, ident, kind, call)
+            graph.code(name, ident, kind, call, codes.stays.get(name) or None)
         host = None
         if codes.for_workers:
             from .host import Host
@@ -534,11 +556,11 @@ def assemble(nodes: list[Node], probing: bool = False) -> tuple[_headrace.Graph,
     return graph, host
 
 
-def build(output: Node, probing: bool = False) -> Built:
+def build(output: Node, probing: bool = False, anywhere: bool = False) -> Built:
     """The frozen graph that ends in `output`. probing: to read a few records only, with all
-    code in this process."""
+    code in this process. anywhere: worker processes get all code that they can run."""
     nodes = numbered(output)
-    graph, host = assemble(nodes, probing)
+    graph, host = assemble(nodes, probing, anywhere)
     with translated():
         graph.freeze()
         return Built(graph, nodes, host, output)

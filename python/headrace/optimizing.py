@@ -53,6 +53,25 @@ class CachePlace(NamedTuple):
     refused: str  # why it cannot be there; "": it can, or it was not tried
 
 
+class StepVariant(NamedTuple):
+    """Where a step of your own code runs."""
+
+    node: str
+    variant: Variant
+    moved: bool  # elsewhere than written
+    reason: str
+
+
+class Way(NamedTuple):
+    """Steps of your own code in worker processes together, as predicted. Rates are records per second."""
+
+    processes: str  # the names of what moves there, with commas; "": nothing
+    rate: float
+    cpu_ns: float  # per record
+    gain: float  # rate by that of nothing
+    reason: str  # what limits the rate
+
+
 class Optimization(NamedTuple):
     """What `Pipeline.optimize` found. Times are CPU nanoseconds per record."""
 
@@ -70,6 +89,8 @@ class Optimization(NamedTuple):
     dropped: str  # why a cheaper order was not taken; "" if none was dropped
     profile: Profile
     caches: tuple[CachePlace, ...] = ()  # places for a cache, the best first; () unless `epochs` was given
+    steps: tuple[StepVariant, ...] = ()  # of your own code
+    ways: tuple[Way, ...] = ()  # to run them: the chosen one, then the others from the fastest on
 
     @property
     def predicted(self) -> float:
@@ -83,7 +104,16 @@ class Optimization(NamedTuple):
 
     def __str__(self) -> str:
         text = self._order()
-        return "\n".join([text, *map(_place, self.caches[:4])])
+        return "\n".join([text, *map(_place, self.caches[:4]), *self.variants()])
+
+    def variants(self) -> list[str]:
+        """Lines about where your own code runs, and why."""
+        if not self.steps:
+            return []
+        lines = [_way(way, "" if at else " (chosen)") for at, way in enumerate(self.ways[:2])]
+        if all(way.processes for way in self.ways[:2]):
+            lines += [_way(way, "") for way in self.ways[2:] if not way.processes]
+        return lines + [f"  {step.node}: {step.variant}: {step.reason}" for step in self.steps]
 
     def _order(self) -> str:
         if not self.moved:
@@ -120,6 +150,11 @@ def _place(place: CachePlace) -> str:
     return f"  {where}{mark}: {place.gain:.2f}x predicted{room}{why}"
 
 
+def _way(way: Way, mark: str) -> str:
+    what = f"{way.processes} in worker processes" if way.processes else "your code as written"
+    return f"  {what}{mark}: {way.gain:.2f}x predicted, {way.rate:.4g} records/s; {way.reason}"
+
+
 def _time(ns: float) -> str:
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if ns >= size:
@@ -134,6 +169,11 @@ class Settings(NamedTuple):
     rule: Rule
     records: int
     seed: int
+
+
+def knows_variants(costs: Profile) -> bool:
+    """Whether user code was measured in other variants, too."""
+    return any(node.serial is not None or node.process_ns is not None for node in costs)
 
 
 def find(
@@ -190,6 +230,16 @@ def places(
     return tuple(CachePlace(**place) for place in found)
 
 
+def ways(
+    graph: _headrace.Graph, costs: Profile, settings: Settings, moved: bool, threads: int
+) -> tuple[tuple[StepVariant, ...], tuple[Way, ...]]:
+    """Where user code runs best in the order that was found."""
+    rule: Rule = settings.rule if moved else "written"
+    with translated():
+        steps, found = graph.variants(costs.text, RULE_NUMBERS[rule], STRICTNESS.index(settings.strictness), threads)
+    return tuple(StepVariant(**step) for step in steps), tuple(Way(**way) for way in found)
+
+
 def _cache_params(place: CachePlace, asked: Caching) -> dict[str, Any]:
     """The parameters of the flow.cache that was predicted."""
     folder = place.where == "folder"
@@ -206,9 +256,11 @@ def reorder(
     graph: _headrace.Graph,
     order: tuple[str, ...],
     cache: tuple[str, dict[str, Any]] | None = None,
+    processes: frozenset[str] = frozenset(),
 ) -> Node:
     """The output of the pipeline whose place i holds the node named order[i]; `nodes` are those of `graph`.
-    `cache`: the node after which a cache stands, and its parameters."""
+    `cache`: the node after which a cache stands, and its parameters. `processes`: nodes of user code that run in
+    worker processes."""
     infos = graph.nodes()
     at = {info["name"]: i for i, info in enumerate(infos)}
     several = {node.op for i, node in enumerate(nodes) if any(other.op == node.op for other in nodes[:i])}
@@ -219,8 +271,12 @@ def reorder(
         params = dict(old.params)
         if "when" in params:  # draws are numbered in the order that was written
             params["when"] = json.loads(infos[at[name]]["params"])["when"]
-        new = Node(old.op, params, (), name if old.op in several else old.name, old.code, origin)
-        new.resolved, new.service = old.resolved, old.service
+        code, resolved = old.code, old.resolved
+        if name in processes and code is not None:
+            code = code._replace(variant="processes")
+            resolved = resolved._replace(code=resolved.code._replace(variant="processes"))
+        new = Node(old.op, params, (), name if old.op in several else old.name, code, origin)
+        new.resolved, new.service = resolved, old.service
         made.append(new)
     for info, new in zip(infos, made, strict=True):
         new.inputs = tuple(made[i] for i in info["inputs"])
@@ -237,6 +293,17 @@ def reorder(
     return next(new for i, new in enumerate(made) if i not in used)
 
 
+def may_move(built: build.Built) -> bool:
+    """Whether there is user code that might run in worker processes instead of threads."""
+    code = [node.code for node in built.nodes if node.code is not None]
+    return not any(hasattr(one.fn, "reader") for one in code) and any(one.variant == "threads" for one in code)
+
+
+def with_variants(built: build.Built, node: Node) -> build.Built:
+    """A graph whose user code can be measured in all variants."""
+    return build.build(node, anywhere=True) if may_move(built) else built
+
+
 def _separate(built: build.Built, node: Node) -> build.Built:
     """A graph that can be run beside others: iterables are read in a pass of its own."""
     streams = [n.code.fn for n in built.nodes if n.code is not None and hasattr(n.code.fn, "reader")]
@@ -250,7 +317,7 @@ def _separate(built: build.Built, node: Node) -> build.Built:
 
 
 @contextlib.contextmanager
-def _workers(built: build.Built) -> Iterator[None]:
+def workers(built: build.Built) -> Iterator[None]:
     """Keeps what starts worker processes, if there are any."""
     if built.host is None:
         yield
@@ -296,6 +363,7 @@ class OptimizeOptions(TypedDict, total=False):
     cache_folder: PathLike | None
     cache_bytes: int
     refresh: int
+    variants: bool
 
 
 def optimize(pipeline: Pipeline, **options: Unpack[OptimizeOptions]) -> Pipeline:
@@ -319,6 +387,7 @@ def optimized(
     cache_folder: PathLike | None,
     cache_bytes: int,
     refresh: int,
+    variants: bool,
 ) -> Pipeline:
     """`Pipeline.optimize`."""
     from .pipeline import Pipeline
@@ -329,8 +398,9 @@ def optimized(
         strictness, rule, max(count("records", records, called="optimize"), 1), count("seed", seed, called="optimize")
     )
     number("seconds", seconds, "number of seconds", called="optimize")
-    if not isinstance(fresh, bool):
-        raise ArgumentError(f"optimize(): fresh is True or False, not {fresh!r:.60}", param="fresh")
+    for param, value in (("fresh", fresh), ("variants", variants)):
+        if not isinstance(value, bool):
+            raise ArgumentError(f"optimize(): {param} is True or False, not {value!r:.60}", param=param)
     folder = None if cache_folder is None else os.fsdecode(path_of(cache_folder, "optimize"))
     asked = Caching(
         count("epochs", epochs, called="optimize"),
@@ -341,19 +411,28 @@ def optimized(
     )
     costs = _given(given)
     built = _separate(pipeline._built, pipeline._node)
-    with _workers(built):
+    variants = variants and may_move(built)
+    if variants:
+        built = with_variants(built, pipeline._node)
+    with workers(built):
         if costs is None and not fresh:
             costs = saved(built.graph, inline=True)
+            if costs is not None and variants and not knows_variants(costs):
+                costs = None
         if costs is None:
             costs = profile(built.graph, seconds, None, 0.05, 0, True, seed)
             save(built.graph, costs)
         _, found = find(built.graph, costs, settings)
         if asked.epochs > 0:
             found = found._replace(caches=places(built.graph, costs, settings, bool(found.moved), asked))
+        if variants:
+            steps, found_ways = ways(built.graph, costs, settings, bool(found.moved), 0)
+            found = found._replace(steps=steps, ways=found_ways)
     chosen = [place for place in found.caches if place.chosen and place.after is not None]
+    processes = frozenset(step.node for step in found.steps if step.moved)
     cache = (str(chosen[0].after), _cache_params(chosen[0], asked)) if chosen else None
-    changed = bool(found.moved) or cache is not None
-    faster = Pipeline(reorder(built.nodes, built.graph, found.nodes, cache) if changed else pipeline._node)
+    changed = bool(found.moved or processes) or cache is not None
+    faster = Pipeline(reorder(built.nodes, built.graph, found.nodes, cache, processes) if changed else pipeline._node)
     if not changed:
         faster.__dict__["_built"] = pipeline._built
     faster.__dict__["_report"] = found

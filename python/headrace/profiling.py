@@ -34,6 +34,8 @@ class NodeProfile(NamedTuple):
     bytes_out: float  # of those that it writes or updates
     fixed: float | None  # 0 to 1: the part of cpu_ns that does not depend on the bytes; None: not known
     width: float | None  # half of the 95 % confidence interval of cpu_ns, as a part of it
+    serial: float | None = None  # of your code: the part of cpu_ns with the interpreter's lock; None: not known
+    process_ns: float | None = None  # of your code: CPU in a worker process, transfer included; None: not known
 
 
 class Profile:
@@ -46,7 +48,7 @@ class Profile:
         value: dict[str, Any] = json.loads(text)
         self.text = text
         self.seconds: float = value["seconds"]
-        self.nodes = tuple(NodeProfile(*(node[name] for name in NodeProfile._fields)) for node in value["nodes"])
+        self.nodes = tuple(NodeProfile(*(node.get(name) for name in NodeProfile._fields)) for node in value["nodes"])
 
     def __getitem__(self, node: str) -> NodeProfile:
         for found in self.nodes:

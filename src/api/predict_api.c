@@ -22,7 +22,7 @@ static bool is_rate(double value)
     return value >= 0 && value < HUGE_VAL;
 }
 
-static enum hr_err check(const struct hr_machine *m, struct hr_error *reterr)
+enum hr_err hr__machine_check(const struct hr_machine *m, struct hr_error *reterr)
 {
     if (m->cores != 0 && !(m->cores >= 1 && m->cores <= CORES_MAX))
         return hr__fail(reterr, HR_ERR_ARGUMENT, "cores must be 1 to %d, not %g",
@@ -42,7 +42,7 @@ take(const struct hr_profile *profile, const struct hr_predict_options *options,
     hr_iter_options_init(&ret->run);
     if (options == NULL)
         return HR_OK;
-    HR_TRY(check(&options->machine, reterr));
+    HR_TRY(hr__machine_check(&options->machine, reterr));
     ret->machine = options->machine;
     if (options->run != NULL)
         ret->run = *options->run;

@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "opt/reorder.h"
 
-static void set_machine(const struct hr_asked *asked, struct hr_cost_machine *ret)
+void hr__asked_machine(const struct hr_asked *asked, struct hr_cost_machine *ret)
 {
     const struct hr_machine *m = &asked->machine;
 
@@ -29,7 +29,7 @@ enum hr_err hr__predict(struct hr_graph *graph, const struct hr_cost_fact *facts
     struct hr_sizes sizes;
     enum hr_err code;
 
-    set_machine(asked, &machine);
+    hr__asked_machine(asked, &machine);
     HR_TRY(hr__engine_plan(graph, &asked->run, NULL, &plan, &sizes, reterr));
     made->threads = plan.threads;
     code = hr__cost_plan(&plan, facts, &machine, &made->cost, reterr);

@@ -22,6 +22,13 @@ struct hr_asked {
     struct hr_machine machine;
 };
 
+/* HR_ERR_ARGUMENT if a number is not possible. */
+HR_CHECK enum hr_err
+hr__machine_check(const struct hr_machine *machine, struct hr_error *reterr);
+
+/* The machine of the profile, with what was asked in place. */
+void hr__asked_machine(const struct hr_asked *asked, struct hr_cost_machine *ret);
+
 /* Plans the graph, which is frozen, and predicts the plan with these facts: sets the cost
  * and the threads of `ret`. */
 HR_CHECK enum hr_err hr__predict(struct hr_graph *graph, const struct hr_cost_fact *facts,

@@ -150,6 +150,8 @@ enum hr_err hr_profile_node(const struct hr_profile *profile, size_t at,
         .bytes_out = node->bytes_out,
         .fixed = node->fixed,
         .width = node->width,
+        .serial = node->serial,
+        .process_ns = node->process_ns,
     };
     return HR_OK;
 }

@@ -12,6 +12,7 @@
 
 #include "api/iter.h"
 #include "api/machine_rates.h"
+#include "api/profile_variants.h"
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/cpu.h"
@@ -365,6 +366,8 @@ hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options
     hr_iter_close(p.iter);
     if (code == HR_OK)
         hr__machine_rates(&profile->machine);
+    if (code == HR_OK && options->variant == HR_VARIANT_INLINE)
+        code = hr__profile_variants(graph, options, source_records(&p), profile, reterr);
     hr__free(p.base);
     hr__free(p.now);
     return code;

@@ -45,6 +45,13 @@ uint64_t hr__cpu_thread_ns(void)
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
+uint64_t hr__cpu_other_thread_ns(pthread_t thread)
+{
+    clockid_t clock;
+
+    return pthread_getcpuclockid(thread, &clock) == 0 ? read_clock(clock) : 0;
+}
+
 #if defined(__x86_64__)
 
 enum { TICKS_UNKNOWN, TICKS_TSC, TICKS_CLOCK };

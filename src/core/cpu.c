@@ -350,6 +350,13 @@ uint64_t hr__cpu_delay_ns(void)
     return sum;
 }
 
+uint64_t hr__cpu_switches(void)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) == 0 ? (uint64_t)usage.ru_nvcsw : 0;
+}
+
 uint64_t hr__rss_bytes(void)
 {
     unsigned long long pages, resident;

@@ -44,6 +44,9 @@ int hr__cgroup_cpus(const char *groups, const char *sys_root);
  * 0 if the system does not say. */
 uint64_t hr__cpu_delay_ns(void);
 
+/* Times that the calling thread has slept for something: a lock, a file, a timer. */
+uint64_t hr__cpu_switches(void);
+
 /* Memory that this process may use, in bytes: the machine's, or the cgroup's limit if
  * that is less; 0 if unknown. The second is the limit alone, 0 without one, with
  * arguments as above. */

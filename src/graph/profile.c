@@ -38,6 +38,8 @@ static const struct hr_profile_item where[] = {
     {"copy",         HR_PROFILE_PERHAPS, AT(copy), NS_MAX},
     {"crowd",        HR_PROFILE_PERHAPS, AT(crowd), NS_MAX},
     {"disk",         HR_PROFILE_PERHAPS, AT(disk), NS_MAX},
+    {"transfer_ns",  HR_PROFILE_PERHAPS, AT(transfer_ns), NS_MAX, 2},
+    {"transfer",     HR_PROFILE_PERHAPS, AT(transfer), NS_MAX, 2},
 };
 #undef AT
 
@@ -54,6 +56,8 @@ static const struct hr_profile_item node[] = {
     {"bytes_out",    HR_PROFILE_DOUBLE,  AT(bytes_out), NS_MAX},
     {"fixed",        HR_PROFILE_PERHAPS, AT(fixed), 1},
     {"width",        HR_PROFILE_PERHAPS, AT(width), NS_MAX},
+    {"serial",       HR_PROFILE_PERHAPS, AT(serial), 1, 2},
+    {"process_ns",   HR_PROFILE_PERHAPS, AT(process_ns), NS_MAX, 2},
 };
 #undef AT
 /* clang-format on */
@@ -105,7 +109,9 @@ void hr__profile_machine(struct hr_profile_machine *ret_machine)
     struct hr_profile_machine machine = {.cores = (uint32_t)hr__cpu_count(),
                                          .copy = HR_PROFILE_UNKNOWN,
                                          .crowd = HR_PROFILE_UNKNOWN,
-                                         .disk = HR_PROFILE_UNKNOWN};
+                                         .disk = HR_PROFILE_UNKNOWN,
+                                         .transfer_ns = HR_PROFILE_UNKNOWN,
+                                         .transfer = HR_PROFILE_UNKNOWN};
 
     hr__cpu_model(machine.cpu, sizeof machine.cpu);
     snprintf(machine.isa, sizeof machine.isa, "%s", hr__isa_name(hr__isa()));
@@ -125,7 +131,9 @@ hr__profile_add(struct hr_profile *profile, const char *name, const char *op)
     *n = (struct hr_profile_node){.name = hr__strdup(name),
                                   .op = hr__strdup(op),
                                   .fixed = HR_PROFILE_UNKNOWN,
-                                  .width = HR_PROFILE_UNKNOWN};
+                                  .width = HR_PROFILE_UNKNOWN,
+                                  .serial = HR_PROFILE_UNKNOWN,
+                                  .process_ns = HR_PROFILE_UNKNOWN};
     if (n->name == NULL || n->op == NULL) {
         hr__free(n->name);
         hr__free(n->op);
@@ -224,6 +232,12 @@ static double mean(double a, double b, double share)
     return a + (b - a) * share;
 }
 
+/* The same where one of them, or both, may be unknown. */
+static double known_mean(double a, double b, double share)
+{
+    return a < 0 ? b : b < 0 ? a : mean(a, b, share);
+}
+
 /* The half-width of the mean of two independent measurements. */
 static double merged_width(const struct hr_profile_node *a,
                            const struct hr_profile_node *b, double share)
@@ -262,9 +276,9 @@ static void merge_node(struct hr_profile_node *a, const struct hr_profile_node *
         return;
     a->width = merged_width(a, b, share);
     a->deviation_ns = merged_deviation(a, b, share);
-    a->fixed = a->fixed < 0   ? b->fixed
-               : b->fixed < 0 ? a->fixed
-                              : mean(a->fixed, b->fixed, share);
+    a->fixed = known_mean(a->fixed, b->fixed, share);
+    a->serial = known_mean(a->serial, b->serial, share);
+    a->process_ns = known_mean(a->process_ns, b->process_ns, share);
     a->cpu_ns = mean(a->cpu_ns, b->cpu_ns, share);
     a->wait_ns = mean(a->wait_ns, b->wait_ns, share);
     a->bytes_in = mean(a->bytes_in, b->bytes_in, share);
@@ -280,6 +294,9 @@ merge_rates(struct hr_profile_machine *machine, const struct hr_profile_machine 
     machine->copy = machine->copy > 0 ? machine->copy : other->copy;
     machine->crowd = machine->crowd > 0 ? machine->crowd : other->crowd;
     machine->disk = machine->disk > 0 ? machine->disk : other->disk;
+    machine->transfer_ns =
+        machine->transfer_ns > 0 ? machine->transfer_ns : other->transfer_ns;
+    machine->transfer = machine->transfer > 0 ? machine->transfer : other->transfer;
 }
 
 /* What tells machines apart, without the rates that were measured. */

@@ -10,7 +10,7 @@
 
 #include "graph/plan.h"
 
-#define HR_PROFILE_VERSION 1
+#define HR_PROFILE_VERSION 2
 #define HR_PROFILE_TEXT_MAX 128
 /* For `fixed` and `width`: not known. */
 #define HR_PROFILE_UNKNOWN (-1.0)
@@ -24,6 +24,9 @@ struct hr_profile_machine {
     double copy;  /* bytes/s that a core copies in memory */
     double crowd; /* CPU time of work while all cores are busy, by that while one is */
     double disk;  /* bytes/s that the sources read while they kept everything waiting */
+    /* CPU time of a record that goes to a worker process and back, on both sides: ns, and
+     * bytes/s of what it takes there and brings back. */
+    double transfer_ns, transfer;
 };
 
 /*
@@ -51,6 +54,10 @@ struct hr_profile_node {
                          record; HR_PROFILE_UNKNOWN where their sizes hardly vary */
     double width; /* half of the 95 % confidence interval of cpu_ns, as a part of cpu_ns;
                      HR_PROFILE_UNKNOWN where too few records were timed */
+    /* User code; HR_PROFILE_UNKNOWN for built-in ops and where it was not measured. */
+    double serial; /* 0 to 1: part of cpu_ns in which other threads cannot run user code,
+                      such as with an interpreter's lock */
+    double process_ns; /* CPU time per record in a worker process, transfer included */
 };
 
 struct hr_profile {

@@ -24,6 +24,7 @@ struct hr_profile_item {
     enum hr_profile_item_type type;
     size_t offset;
     double max;
+    int since; /* version of the format that has it; 0: all */
 };
 
 struct hr_profile_table {

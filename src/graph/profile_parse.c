@@ -2,6 +2,7 @@
  * graph/profile_parse.c - reads a profile from JSON or YAML. Nothing in it is believed:
  * every key must be there, of its type and in its range.
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 struct parse {
     struct hr_form form;
     struct hr_profile *profile;
+    int version; /* of the file */
 };
 
 /* A map has no keys but those of the table and of `more`, a list that ends with NULL. */
@@ -22,7 +24,8 @@ check_keys(const struct parse *p, const struct hr_doc *map,
     struct hr_form_keys keys = {.count = 0};
 
     for (size_t i = 0; i < table->count; i++)
-        hr__form_add_key(&keys, table->items[i].key);
+        if (table->items[i].since <= p->version)
+            hr__form_add_key(&keys, table->items[i].key);
     for (; *more != NULL; more++)
         hr__form_add_key(&keys, *more);
     return hr__form_check_keys(&p->form, map, &keys);
@@ -128,6 +131,15 @@ static enum hr_err read_double(const struct parse *p, const struct hr_profile_it
     return HR_OK;
 }
 
+/* A member that the file's version does not have. */
+static void set_unknown(const struct hr_profile_item *item, void *object)
+{
+    const double unknown = HR_PROFILE_UNKNOWN;
+
+    assert(item->type == HR_PROFILE_PERHAPS);
+    memcpy((char *)object + item->offset, &unknown, sizeof unknown);
+}
+
 static enum hr_err read_items(const struct parse *p, const struct hr_profile_table *table,
                               const struct hr_doc *map, void *object)
 {
@@ -143,6 +155,10 @@ static enum hr_err read_items(const struct parse *p, const struct hr_profile_tab
     for (size_t i = 0; i < table->count; i++) {
         const struct hr_profile_item *item = &table->items[i];
 
+        if (item->since > p->version) {
+            set_unknown(item, object);
+            continue;
+        }
         HR_TRY(readers[item->type](p, item, map, (char *)object + item->offset));
     }
     return HR_OK;
@@ -179,13 +195,27 @@ static enum hr_err read_nodes(const struct parse *p, const struct hr_doc *root)
     return HR_OK;
 }
 
-static enum hr_err read_profile(const struct parse *p, const struct hr_doc *root)
+/* Files of earlier versions are read, too. */
+static enum hr_err read_version(struct parse *p, const struct hr_doc *root)
+{
+    const struct hr_doc *found = NULL;
+
+    p->version = HR_PROFILE_VERSION;
+    if (root->kind == HR_DOC_MAP)
+        found = hr__doc_get(root, "headrace_profile");
+    if (found != NULL && found->kind == HR_DOC_INT && found->as.integer >= 1 &&
+        found->as.integer < HR_PROFILE_VERSION)
+        p->version = (int)found->as.integer;
+    return hr__form_check_version(&p->form, root, "profile", p->version);
+}
+
+static enum hr_err read_profile(struct parse *p, const struct hr_doc *root)
 {
     static const char *const more[] = {"headrace_profile", "machine", "nodes", NULL};
     static const char *const none[] = {NULL};
     const struct hr_doc *machine = NULL;
 
-    HR_TRY(hr__form_check_version(&p->form, root, "profile", HR_PROFILE_VERSION));
+    HR_TRY(read_version(p, root));
     HR_TRY(check_keys(p, root, &hr__profile_top, more));
     HR_TRY(read_items(p, &hr__profile_top, root, p->profile));
     HR_TRY(hr__form_need(&p->form, root, "machine", HR_DOC_MAP, "a map", &machine));
@@ -199,8 +229,8 @@ enum hr_err hr__profile_parse(const char *text, size_t bytes, const char *name,
 {
     struct hr_profile profile = {.node_count = 0};
     struct parse parse = {
-        {name, reterr},
-        &profile
+        .form = {name, reterr},
+          .profile = &profile
     };
     struct hr_doc *root;
     enum hr_err code;

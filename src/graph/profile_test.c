@@ -162,15 +162,16 @@ TEST(every_member_is_compared)
 /* ---- damage ---- */
 
 static const char good[] =
-    "{\n\"headrace_profile\": 1,\n\"graph\": \"99aa06d3014798d86001c324468d497f\",\n"
+    "{\n\"headrace_profile\": 2,\n\"graph\": \"99aa06d3014798d86001c324468d497f\",\n"
     "\"library\": \"0.1.0\",\n\"variant\": \"inline\",\n\"fused\": false,\n"
     "\"seconds\": 2.5,\n\"machine\": {\n\"cpu\": \"x\",\n\"isa\": \"avx2\",\n"
-    "\"cores\": 2,\n\"copy\": 5e9,\n\"crowd\": 1.1,\n\"disk\": null\n},\n\"nodes\": "
+    "\"cores\": 2,\n\"copy\": 5e9,\n\"crowd\": 1.1,\n\"disk\": null,\n"
+    "\"transfer_ns\": 300,\n\"transfer\": 3e9\n},\n\"nodes\": "
     "[\n{\n\"node\": \"a\",\n\"op\": \"source.range\",\n"
     "\"fingerprint\": \"00000000000000000000000000000001\",\n\"measured\": 1764000000,\n"
     "\"records_in\": 10,\n\"records_out\": 9,\n\"cpu_ns\": 1500,\n\"wait_ns\": 0.5,\n"
     "\"deviation_ns\": 3,\n\"bytes_in\": 0,\n\"bytes_out\": 8,\n\"fixed\": null,\n"
-    "\"width\": 0.04\n}\n]\n}\n";
+    "\"width\": 0.04,\n\"serial\": 0.9,\n\"process_ns\": 1700\n}\n]\n}\n";
 
 static enum hr_err parse(const char *text, struct hr_error *error)
 {
@@ -237,6 +238,8 @@ static const char *const keys[] = {"headrace_profile",
                                    "copy",
                                    "crowd",
                                    "disk",
+                                   "transfer_ns",
+                                   "transfer",
                                    "node",
                                    "op",
                                    "fingerprint",
@@ -249,7 +252,9 @@ static const char *const keys[] = {"headrace_profile",
                                    "bytes_in",
                                    "bytes_out",
                                    "fixed",
-                                   "width"};
+                                   "width",
+                                   "serial",
+                                   "process_ns"};
 
 TEST(a_missing_or_unknown_key_is_named)
 {
@@ -304,6 +309,9 @@ TEST(a_value_of_the_wrong_type_or_range_is_named)
     check_refused("fixed", "1.01");
     check_refused("fixed", "-1");
     check_refused("width", "-1");
+    check_refused("serial", "1.01");
+    check_refused("process_ns", "-1");
+    check_refused("transfer", "-1");
     check_refused("copy", "-1");
     check_refused("disk", "1e19");
     check_refused("fused", "1");
@@ -314,12 +322,52 @@ TEST(a_value_of_the_wrong_type_or_range_is_named)
     check_refused("node", "\"a\\u0000b\"");
 }
 
+/* `text` without the line of a key, and without the comma before it if it is the last. */
+static void remove_line(char *text, const char *key)
+{
+    char wanted[64], *at, *end;
+
+    snprintf(wanted, sizeof wanted, "\"%s\": ", key);
+    at = strstr(text, wanted);
+    CHECK(at != NULL);
+    end = at + strcspn(at, ",\n");
+    if (*end == ',')
+        end += 2;
+    else
+        for (at--; *at != ','; at--)
+            continue;
+    memmove(at, end, strlen(end) + 1);
+}
+
+TEST(a_profile_of_version_1_is_read)
+{
+    struct hr_profile profile;
+    struct hr_error error = {0};
+    char text[2048];
+
+    snprintf(text, sizeof text, "%s", good);
+    strstr(text, "\"headrace_profile\": 2")[strlen("\"headrace_profile\": ")] = '1';
+    CHECK_ERR(HR_ERR_FORMAT, parse(text, &error)); /* it has keys of version 2 */
+    CHECK_HAS(error.message, "\"transfer_ns\" is not known");
+    remove_line(text, "transfer_ns");
+    remove_line(text, "transfer");
+    remove_line(text, "serial");
+    remove_line(text, "process_ns");
+    if (hr__profile_parse(text, strlen(text), "p.json", &profile, &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    CHECK(profile.nodes[0].serial == HR_PROFILE_UNKNOWN &&
+          profile.nodes[0].process_ns == HR_PROFILE_UNKNOWN);
+    CHECK(profile.machine.transfer == HR_PROFILE_UNKNOWN &&
+          profile.nodes[0].width == 0.04);
+    hr__profile_finish(&profile);
+}
+
 TEST(another_version_is_refused)
 {
     struct hr_error error;
 
-    CHECK_ERR(HR_ERR_UNSUPPORTED, parse("{\"headrace_profile\": 2}", &error));
-    CHECK_HAS(error.message, "p.json:1:22: the profile has format version 2");
+    CHECK_ERR(HR_ERR_UNSUPPORTED, parse("{\"headrace_profile\": 3}", &error));
+    CHECK_HAS(error.message, "p.json:1:22: the profile has format version 3");
     CHECK_ERR(HR_ERR_FORMAT, parse("[]", &error));
     CHECK_HAS(error.message, "this is no profile");
 }

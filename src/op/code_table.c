@@ -52,10 +52,14 @@ enum hr_err hr__code_table_add(struct hr_code_table *table, const char *name,
     table->entries = grown;
     made.name = hr__strdup(name);
     made.identity = hr__strdup(code->identity);
+    made.stays = code->stays != NULL ? hr__strdup(code->stays) : NULL;
     made.code.identity = made.identity;
-    if (made.name == NULL || made.identity == NULL) {
+    made.code.stays = made.stays;
+    if (made.name == NULL || made.identity == NULL ||
+        (code->stays != NULL && made.stays == NULL)) {
         hr__free(made.name);
         hr__free(made.identity);
+        hr__free(made.stays);
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     }
     grown[table->count++] = made;
@@ -82,6 +86,7 @@ static void destroy(struct hr_code_table *table)
             entry->code.release(entry->code.user);
         hr__free(entry->name);
         hr__free(entry->identity);
+        hr__free(entry->stays);
     }
     if (table->host.release != NULL)
         table->host.release(table->host.user);

@@ -15,8 +15,8 @@
 #include "op/schema.h"
 
 struct hr_code_entry {
-    char *name, *identity;
-    struct hr_code code; /* its identity is the one above */
+    char *name, *identity, *stays;
+    struct hr_code code; /* its strings are those above */
 };
 
 struct hr_code_table {

@@ -25,7 +25,8 @@ struct costing {
     double carried_ns; /* of threads, with waits and their worker processes, overlapped or
                           one after the other */
     double code_ns;    /* under the lock of user code */
-    double sequence_ns; /* of the slowest end of a stage */
+    double code_most_ns; /* of these, of one node */
+    double sequence_ns;  /* of the slowest end of a stage */
     uint32_t code_node, sequence_node;
     double bytes; /* that sources read */
 };
@@ -55,15 +56,38 @@ static void charge(struct costing *c, uint32_t node, double ns)
 
 /* ---- a node ---- */
 
-/* Whether calls of this step exclude each other: user code whose host takes a lock around
- * calls, and code that must be called one at a time. */
-static bool
-is_exclusive(const struct costing *c, uint32_t node, enum hr_plan_variant variant)
+/* The part of this step's CPU time in which no other such step runs: user code under a
+ * lock that its host takes around calls, and code that must be called one at a time. */
+static double
+exclusive_part(const struct costing *c, uint32_t node, enum hr_plan_variant variant)
 {
     const struct hr_graph_node *n = node_at(c, node);
     const struct hr_code_use *use = n->op->code != NULL ? n->op->code(n->state) : NULL;
 
-    return use != NULL && (variant == HR_PLAN_INLINE || use->code->enter != NULL);
+    if (use == NULL)
+        return 0;
+    if (variant == HR_PLAN_INLINE)
+        return 1;
+    return use->code->enter != NULL ? 1 - c->facts[node].parallel : 0;
+}
+
+/* CPU time of both sides when a record goes to a worker process before the step `in` and
+ * comes back after `out`. */
+static double crossing_ns(const struct costing *c, const struct hr_cost_fact *in,
+                          const struct hr_cost_fact *out)
+{
+    double bytes = in->records * in->bytes_in + out->records * out->kept * out->bytes_out;
+
+    return in->records * c->machine->transfer_ns +
+           (c->machine->copy > 0 ? bytes / c->machine->copy * 1e9 : 0);
+}
+
+/* CPU time of a step in a worker process, without what crosses the border. */
+static double process_ns(const struct costing *c, const struct hr_cost_fact *fact)
+{
+    return fact->process_ns > 0
+               ? fmax(fact->records * fact->process_ns - crossing_ns(c, fact, fact), 0)
+               : fact->records * fact->cpu_ns;
 }
 
 /* What a stage's steps cost its threads and its worker processes. */
@@ -75,7 +99,10 @@ static void add_step(struct costing *c, uint32_t node, enum hr_plan_variant vari
                      struct work *work)
 {
     const struct hr_cost_fact *fact = &c->facts[node];
-    double ns = fact->records * fact->cpu_ns, wait_ns = fact->records * fact->wait_ns;
+    double ns =
+        variant == HR_PLAN_PROCESSES ? process_ns(c, fact) : fact->records * fact->cpu_ns;
+    double wait_ns = fact->records * fact->wait_ns;
+    double exclusive_ns;
 
     charge(c, node, ns);
     c->cost->nodes[node].wait_ns += wait_ns;
@@ -87,20 +114,21 @@ static void add_step(struct costing *c, uint32_t node, enum hr_plan_variant vari
     }
     work->thread_ns += ns;
     work->wait_ns += wait_ns;
-    if (c->plan->threads <= 1 || !is_exclusive(c, node, variant))
+    exclusive_ns = ns * exclusive_part(c, node, variant);
+    if (c->plan->threads <= 1 || exclusive_ns == 0)
         return;
-    if (c->code_ns == 0 || ns > c->cost->nodes[c->code_node].cpu_ns)
+    if (exclusive_ns > c->code_most_ns) {
+        c->code_most_ns = exclusive_ns;
         c->code_node = node;
-    c->code_ns += ns;
+    }
+    c->code_ns += exclusive_ns;
 }
 
 /* A record goes to a worker process before `first` and comes back after `last`. */
 static void
 add_crossing(struct costing *c, uint32_t first, uint32_t last, struct work *work)
 {
-    const struct hr_cost_fact *in = &c->facts[first], *out = &c->facts[last];
-    double bytes = in->records * in->bytes_in + out->records * out->kept * out->bytes_out;
-    double ns = c->machine->copy > 0 ? bytes / c->machine->copy * 1e9 : 0;
+    double ns = crossing_ns(c, &c->facts[first], &c->facts[last]);
 
     charge(c, first, ns);
     work->thread_ns += ns;
@@ -233,17 +261,36 @@ static double per_second(double count, double ns)
     return ns > 0 ? count / ns * 1e9 : HUGE_VAL;
 }
 
+/* Records per second of `threads` that take `all_ns` for each, `code_ns` of it under one
+ * lock, with the time that they queue for it: mean value analysis of a closed network
+ * with one queue. */
+static double queueing(double threads, double all_ns, double code_ns)
+{
+    double queued = 0, rate = 0; /* threads at the lock */
+
+    for (double n = 1; n <= threads; n++) {
+        double at_lock_ns = code_ns * (1 + queued);
+
+        rate = n / (all_ns - code_ns + at_lock_ns);
+        queued = rate * at_lock_ns;
+    }
+    return rate * 1e9;
+}
+
 /* Records of the source per second, as each limit allows. */
 static void set_rates(const struct costing *c, double *rates)
 {
     const struct hr_cost_machine *m = c->machine;
     double more = crowding(c);
+    double carried_ns = c->carried_ns + (c->cpu_ns - c->process_ns) * (more - 1);
 
     rates[HR_COST_CORES] = per_second(used_cores(c), c->cpu_ns * more);
-    rates[HR_COST_THREADS] = per_second(
-        threads_of(c), c->carried_ns + (c->cpu_ns - c->process_ns) * (more - 1));
+    rates[HR_COST_THREADS] = per_second(threads_of(c), carried_ns);
     rates[HR_COST_SEQUENCE] = per_second(1, c->sequence_ns * more);
-    rates[HR_COST_CODE] = per_second(1, c->code_ns * more);
+    rates[HR_COST_CODE] =
+        c->code_ns > 0 ? queueing(threads_of(c), fmax(carried_ns, c->code_ns * more),
+                                  c->code_ns * more)
+                       : HUGE_VAL;
     rates[HR_COST_DISK] = m->disk > 0 && c->bytes > 0 ? m->disk / c->bytes : HUGE_VAL;
 }
 
@@ -278,7 +325,7 @@ static void name_limit(const struct costing *c)
         [HR_COST_CORES] = "all cores compute; '%s' takes most of their time",
         [HR_COST_THREADS] = "all threads compute or wait; '%s' takes most of their time",
         [HR_COST_SEQUENCE] = "'%s' sees records in order, one thread at a time",
-        [HR_COST_CODE] = "user code runs in one thread at a time; '%s' takes most of it",
+        [HR_COST_CODE] = "threads queue for the lock of user code; '%s' holds it most",
         [HR_COST_DISK] = "'%s' reads as fast as it can",
     };
 
@@ -287,6 +334,9 @@ static void name_limit(const struct costing *c)
         if (cost->rates[i] < cost->rates[cost->limit])
             cost->limit = (enum hr_cost_limit)i;
     cost->rate = cost->rates[cost->limit];
+    if (cost->limit == HR_COST_CODE && /* hardly any thread queues */
+        cost->rate > WAITS_LITTLE * cost->rates[HR_COST_THREADS])
+        cost->limit = HR_COST_THREADS;
     if (cost->limit == HR_COST_THREADS &&
         cost->rate > WAITS_LITTLE * cost->rates[HR_COST_CORES])
         cost->limit = HR_COST_CORES;

@@ -19,6 +19,10 @@ struct hr_cost_fact {
     double kept;    /* records that leave it for each that enters */
     double cpu_ns, wait_ns;
     double bytes_in, bytes_out;
+    /* User code; both 0 where nothing is known. */
+    double parallel; /* 0 to 1: part of cpu_ns in which other threads can run user code */
+    double process_ns; /* CPU time in a worker process, transfer included */
+    bool variants;     /* `parallel` was measured */
 };
 
 struct hr_cost_machine {
@@ -26,16 +30,17 @@ struct hr_cost_machine {
     double crowd; /* a record's CPU time while all cores are busy, by that while one is;
                      >= 1 */
     double copy;  /* bytes/s that a core copies to or from a worker process; 0: any */
-    double disk;  /* bytes/s that sources can read; 0: any */
-    uint64_t memory; /* bytes; 0: any */
-    double price;    /* of the machine for an hour; 0: not known */
+    double transfer_ns; /* CPU time of a record without bytes that goes there and back */
+    double disk;        /* bytes/s that sources can read; 0: any */
+    uint64_t memory;    /* bytes; 0: any */
+    double price;       /* of the machine for an hour; 0: not known */
 };
 
 enum hr_cost_limit {
     HR_COST_CORES,    /* all cores compute */
     HR_COST_THREADS,  /* all threads compute or wait */
     HR_COST_SEQUENCE, /* the nodes at the end of a stage see records one at a time */
-    HR_COST_CODE,     /* user code holds one lock, such as an interpreter's */
+    HR_COST_CODE,     /* user code queues for one lock, such as an interpreter's */
     HR_COST_DISK,     /* sources read as fast as they can */
     HR_COST_LIMITS
 };

@@ -21,7 +21,10 @@ void hr__cost_machine(const struct hr_profile *profile,
     *ret_machine = (struct hr_cost_machine){
         .cores = m->cores > 0 ? (double)m->cores : 1,
         .crowd = alone && m->crowd > 1 ? m->crowd : 1,
-        .copy = m->copy > 0 ? m->copy : 0,
+        .copy = m->transfer > 0 ? m->transfer
+                : m->copy > 0   ? m->copy
+                                : 0,
+        .transfer_ns = m->transfer_ns > 0 ? m->transfer_ns : 0,
         .disk = m->disk > 0 ? m->disk : 0,
     };
 }
@@ -85,6 +88,9 @@ take_facts(const struct hr_graph *graph, const struct hr_profile_node *const *fo
             .wait_ns = n->wait_ns,
             .bytes_in = n->bytes_in,
             .bytes_out = n->bytes_out,
+            .parallel = n->serial >= 0 ? 1 - n->serial : 0,
+            .process_ns = n->process_ns > 0 ? n->process_ns : 0,
+            .variants = n->serial >= 0,
         };
     }
     flow_all(graph, graph->output, seen, facts);
@@ -121,8 +127,12 @@ void hr__cost_reorder(const struct hr_cost_fact *facts, const struct hr_reorder 
         uint32_t was = order->nodes[i];
 
         ret_facts[i] = facts[was];
-        if (order->node_ns[was] >= 0)
-            ret_facts[i].cpu_ns = order->node_ns[was];
+        if (order->node_ns[was] < 0)
+            continue;
+        if (ret_facts[i].process_ns > 0)
+            ret_facts[i].process_ns +=
+                fmax(order->node_ns[was] - ret_facts[i].cpu_ns, -ret_facts[i].process_ns);
+        ret_facts[i].cpu_ns = order->node_ns[was];
     }
     flow_all(to, to->output, seen, ret_facts);
 }

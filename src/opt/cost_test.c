@@ -188,9 +188,14 @@ TEST(user_code_under_a_lock_limits_the_rate)
     check_limit(&made, HR_COST_CORES, 2, 2e9 / 50000);
     made.facts[1].cpu_ns = 60000;
     made.facts[3].cpu_ns = 40000; /* never two at once */
-    check_limit(&made, HR_COST_CODE, 1, 1e9 / 100000);
-    made.facts[2].cpu_ns = 150000;
-    check_limit(&made, HR_COST_CORES, 2, 2e9 / 250000);
+    check_limit(&made, HR_COST_CODE, 1, 2e9 / (50000 + 100000 * (1 + 2.0 / 3)));
+    made.facts[2].cpu_ns = 150000; /* a thread finds the lock taken 2 times in 5 */
+    check_limit(&made, HR_COST_CODE, 1, 2e9 / (150000 + 100000 * 1.4));
+    made.facts[2].cpu_ns = 1900000;
+    check_limit(&made, HR_COST_CORES, 2, 2e9 / (1900000 + 100000 * 1.05));
+    made.facts[2].cpu_ns = 0;
+    made.facts[1].parallel = 0.75;
+    check_limit(&made, HR_COST_CODE, 3, 2e9 / (45000 + 55000 * 1.55));
     finish(&made);
 }
 

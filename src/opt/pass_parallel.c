@@ -36,7 +36,7 @@ variant_of(const struct hr_plan *plan, const struct hr_opt_settings *settings,
     if (use == NULL && wanted && hr__op_is_portable(n->op))
         return HR_PLAN_PROCESSES;
     if (use != NULL && use->variant != HR_CODE_INLINE &&
-        (wanted || use->variant == HR_CODE_PROCESSES))
+        ((wanted && use->code->stays == NULL) || use->variant == HR_CODE_PROCESSES))
         return HR_PLAN_PROCESSES;
     return plan->threads == 0 || (use != NULL && use->variant == HR_CODE_INLINE)
                ? HR_PLAN_INLINE
@@ -52,6 +52,10 @@ static void divide_work(struct hr_plan *plan, struct hr_plan_stage *stage,
         struct hr_plan_step *step = &stage->steps[i];
 
         step->variant = variant_of(plan, settings, remote, step->node);
+        if (step->variant == HR_PLAN_PROCESSES &&
+            plan->graph->nodes[step->node].op->code != NULL)
+            snprintf(step->reason, sizeof step->reason,
+                     "your code, in worker processes: many records in one request");
         /* Many records at a time are taken from a worker's, as for an interpreter. */
         code = code || plan->graph->nodes[step->node].op->code != NULL ||
                step->variant == HR_PLAN_REMOTE;

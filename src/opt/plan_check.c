@@ -132,6 +132,10 @@ static enum hr_err check_variant(const struct check *c, uint32_t node,
                     "'%s' cannot run in a worker process: its op (%s) needs what only "
                     "this process has",
                     node_name(c, node), n->op->name);
+    if (variant == HR_PLAN_PROCESSES && use != NULL && use->code->stays != NULL)
+        return FAIL(c, HR_ERR_UNSUPPORTED, where,
+                    "'%s' cannot run in a worker process: %s", node_name(c, node),
+                    use->code->stays);
     if (variant != HR_PLAN_INLINE && use != NULL && use->variant == HR_CODE_INLINE)
         return FAIL(
             c, HR_ERR_GRAPH, where,
