@@ -315,15 +315,15 @@ sample_block(const struct hr_squeezer *s, enum hr_compression kind, const char *
              size_t bytes, struct hr_unpack *zstd, char *packed, char *unpacked,
              struct hr_compression_cost *sum, struct hr_error *reterr)
 {
-    uint64_t begin = hr__now_ns(), middle;
+    uint64_t begin = hr__cpu_thread_ns(), middle;
     uint32_t size = 0;
 
     HR_TRY(write_block(s, kind, from, bytes, packed, &size, reterr));
-    middle = hr__now_ns();
+    middle = hr__cpu_thread_ns();
     HR_TRY(read_block(zstd, packed, size, unpacked, bytes, reterr));
     sum->ratio += size;
     sum->pack_ns += (double)(middle - begin);
-    sum->unpack_ns += (double)(hr__now_ns() - middle);
+    sum->unpack_ns += (double)(hr__cpu_thread_ns() - middle);
     return HR_OK;
 }
 

@@ -82,10 +82,12 @@ static void review(struct hr_worker_process *w, uint32_t peer, uint64_t now)
     struct hr_net_traffic traffic;
 
     hr__net_traffic(w->base.net, peer, &traffic);
+    if (traffic.handed < link->traffic.handed)
+        return; /* the connection is gone */
     window.busy_ns = traffic.busy_ns - link->traffic.busy_ns;
-    window.busy_bytes = traffic.busy_bytes - link->traffic.busy_bytes;
+    window.busy_bytes = traffic.delivered - link->traffic.delivered;
     window.handed = traffic.handed;
-    window.written = traffic.written;
+    window.delivered = traffic.delivered;
     (void)hr__compression_review(&link->choice, &window, now);
     link->reviewed_ns = now;
     link->bytes = 0;
@@ -123,7 +125,7 @@ static void compress(struct hr_worker_process *w, struct hr_squeeze *squeeze,
                      const struct hr_parcel_pieces *pieces)
 {
     struct hr_compression_cost *cost = &squeeze->costs[squeeze->kind];
-    uint64_t begin = hr__now_ns();
+    uint64_t begin = hr__cpu_thread_ns();
 
     note(squeeze, squeeze->kind,
          hr__compressed_write(&w->squeezer, squeeze->kind, pieces, w->pool,
@@ -131,7 +133,7 @@ static void compress(struct hr_worker_process *w, struct hr_squeeze *squeeze,
     cost->ratio = squeeze->body != NULL
                       ? (double)hr_buffer_bytes(squeeze->body) / (double)pieces->bytes
                       : 1;
-    cost->pack_ns = (double)(hr__now_ns() - begin) / (double)pieces->bytes;
+    cost->pack_ns = (double)(hr__cpu_thread_ns() - begin) / (double)pieces->bytes;
 }
 
 void hr__squeeze_run(struct hr_worker_process *w, struct hr_squeeze *squeeze,

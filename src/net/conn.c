@@ -226,24 +226,9 @@ static size_t gather(struct hr_conn *conn, struct iovec *parts)
     return g.count;
 }
 
-/* Something waits from now on, or nothing does. */
-static void note_busy(struct hr_conn *conn)
-{
-    bool busy = conn->first != NULL;
-
-    if (busy == (conn->busy_since_ns != 0))
-        return;
-    if (!busy)
-        conn->traffic.busy_ns += hr__now_ns() - conn->busy_since_ns;
-    conn->busy_since_ns = busy ? hr__now_ns() : 0;
-}
-
 static void written(struct hr_conn *conn, size_t bytes)
 {
     conn->queued -= bytes;
-    conn->traffic.written += bytes;
-    if (conn->busy_since_ns != 0)
-        conn->traffic.busy_bytes += bytes;
     while (bytes > 0) {
         struct hr_net_out *out = conn->first;
         size_t rest = out->bytes - out->sent;
@@ -273,14 +258,13 @@ void hr__conn_write(struct hr_conn *conn)
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            break;
+            return;
         if (done < 0) {
             kill_errno(conn, errno, "the connection was lost while sending");
             return;
         }
         written(conn, (size_t)done);
     }
-    note_busy(conn);
 }
 
 /* ---- reading ---- */
@@ -433,7 +417,7 @@ static void enqueue(struct hr_conn *conn, struct hr_net_out *out)
         conn->last->next = out;
     conn->last = out;
     conn->queued += out->bytes;
-    conn->traffic.handed += out->bytes;
+    conn->handed += out->bytes;
     if (first) {
         hr__conn_write(conn);
         conn->sent = false; /* the caller sees that */
@@ -554,9 +538,11 @@ void hr__net_traffic(const struct hr_net *net, uint32_t peer,
 {
     const struct hr_conn *conn = open_conn(net, peer);
 
-    *ret_traffic = conn != NULL ? conn->traffic : (struct hr_net_traffic){0};
-    if (conn != NULL && conn->busy_since_ns != 0)
-        ret_traffic->busy_ns += hr__now_ns() - conn->busy_since_ns;
+    *ret_traffic = (struct hr_net_traffic){0};
+    if (conn == NULL || conn->local)
+        return;
+    hr__conn_traffic(conn->fd, ret_traffic);
+    ret_traffic->handed = conn->handed;
 }
 
 void hr__net_drop(struct hr_net *net, uint32_t peer)

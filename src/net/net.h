@@ -148,14 +148,14 @@ int hr__net_take_fd(struct hr_net *net, uint32_t peer);
 /* Bytes that wait. */
 size_t hr__net_queued(const struct hr_net *net, uint32_t peer);
 
-/* What was sent since the connection began. While something waits, the system takes bytes
- * as fast as the network and the peer do. */
+/* What was sent since a TCP connection began. While something is on its way, the network
+ * and the peer are as fast as they can be, or the window is too small. */
 struct hr_net_traffic {
-    uint64_t handed, written; /* bytes; the difference waits */
-    uint64_t busy_ns;         /* time for which something waited */
-    uint64_t busy_bytes;      /* of `written`, in that time */
+    uint64_t handed, delivered; /* bytes: to be sent; that the peer has acknowledged */
+    uint64_t busy_ns; /* time for which something was on its way; 0: the system does not
+                         say (gVisor) */
 };
-/* Zero if the connection is not open. */
+/* Zero if the connection is not open, or not of TCP. */
 void hr__net_traffic(const struct hr_net *net, uint32_t peer,
                      struct hr_net_traffic *ret_traffic);
 

@@ -64,8 +64,7 @@ struct hr_conn {
     struct hr_intake intake;
     struct hr_net_out *first, *last;
     size_t queued, control; /* bytes; of those, control messages */
-    struct hr_net_traffic traffic;
-    uint64_t busy_since_ns; /* something waits; 0: nothing does */
+    uint64_t handed;        /* bytes that were to be sent so far */
     uint64_t deadline_ns;
     struct hr_conn *next_dead, *next_to_arm;
     bool stranger; /* listed in hr_net.first_stranger */
@@ -141,6 +140,9 @@ void hr__conn_shake(struct hr_conn *conn);
 void hr__conn_end_shaking(struct hr_conn *conn);
 /* Of malformed bytes: replaces the error if they are the beginning of TLS. */
 void hr__conn_expect_no_tls(const struct hr_conn *conn, struct hr_error *error);
+
+/* traffic.c. What the system knows about a TCP connection: all but `handed`. */
+void hr__conn_traffic(int fd, struct hr_net_traffic *ret_traffic);
 
 /* local.c. Whether the other end of a Unix socket is a process of this user. */
 bool hr__net_is_same_user(int fd);

@@ -12,15 +12,16 @@
 #define GAIN_TO_STAY 1.05
 #define GAIN_TO_CHANGE 1.10
 #define PASS 1.05   /* and deliver this many times the bytes of before */
-#define LIMITS 0.85 /* of the time: something waits where the link limits */
+#define LIMITS 0.85 /* of the time: something is on its way where the link limits */
 #define WASTED 0.9  /* of the link's bytes: fewer need no compression */
 #define TEST_NS (3 * SECOND)
 #define REST_NS (30 * SECOND)
 #define REST_MAX_NS (600 * SECOND)
+#define PAUSE_NS (5 * SECOND) /* plain after a choice that ended as it gained nothing */
 #define TRUST_NS (30 * SECOND)
 #define TRUST_MAX_NS (300 * SECOND)
 #define FRESH_NS (5 * SECOND)      /* a sample is believed for this long */
-#define BUSY_WINDOWS 2u            /* the first fills the system's buffers */
+#define BUSY_WINDOWS 2u            /* a burst is no limit */
 #define BUSY_BYTES_MIN (64u << 10) /* to measure a link */
 
 /* ---- names ---- */
@@ -195,34 +196,52 @@ static uint64_t use_time(uint64_t *ns, uint64_t most)
 static bool passes(struct hr_compression_choice *choice,
                    const struct hr_compression_window *w, uint64_t now)
 {
-    double rate = (double)w->bytes / (double)w->ns;
+    double rate;
 
     if (choice->tested)
         return true;
-    if (w->written < choice->settled)
+    if (w->delivered < choice->settled)
         return true; /* frames from before are on their way */
     if (choice->judged_ns == 0) {
         choice->judged_ns = now + TEST_NS;
+        choice->test_ns = choice->test_bytes = 0;
         return true; /* this window is of both */
     }
+    choice->test_ns += w->ns;
+    choice->test_bytes += w->bytes;
+    if (now < choice->judged_ns)
+        return true;
+    rate = (double)choice->test_bytes / (double)choice->test_ns;
     choice->tested = rate >= choice->plain_rate * PASS;
     if (choice->tested)
         choice->rest_ns[choice->now] = REST_NS;
-    return choice->tested || now < choice->judged_ns;
+    return choice->tested;
 }
 
-/* Whether plain frames would be delivered as fast as these, or the link was not measured
- * for long. */
-static bool is_due(struct hr_compression_choice *choice,
-                   const struct hr_compression_window *w, uint64_t now)
+/* Whether plain frames would be delivered as fast as these. */
+static bool is_wasted(const struct hr_compression_choice *choice,
+                      const struct hr_compression_window *w)
 {
     double rate = (double)w->bytes / (double)w->ns;
 
-    if (now - choice->link_ns >= choice->trust_ns) {
-        (void)use_time(&choice->trust_ns, TRUST_MAX_NS);
-        return true;
-    }
     return choice->tested && rate * choice->link.wire_ns < WASTED;
+}
+
+/* Whether the link was not measured for long: plain frames will show. */
+static bool is_stale(struct hr_compression_choice *choice, uint64_t now)
+{
+    if (now - choice->link_ns < choice->trust_ns)
+        return false;
+    (void)use_time(&choice->trust_ns, TRUST_MAX_NS);
+    return true;
+}
+
+static void pause_all(struct hr_compression_choice *choice, uint64_t now)
+{
+    for (unsigned kind = 1; kind < HR_COMPRESSION_KINDS; kind++)
+        if (choice->rest_until_ns[kind] < now + PAUSE_NS)
+            choice->rest_until_ns[kind] = now + PAUSE_NS;
+    end_choice(choice);
 }
 
 /* Kinds that do not rest. */
@@ -259,8 +278,10 @@ static void review_compressed(struct hr_compression_choice *choice,
     }
     best = hr__compression_best(&choice->link, choice->costs, awake(choice, now),
                                 choice->now);
-    if (best == HR_COMPRESSION_NONE || is_due(choice, w, now))
+    if (is_stale(choice, now))
         end_choice(choice);
+    else if (best == HR_COMPRESSION_NONE || is_wasted(choice, w))
+        pause_all(choice, now);
     else if (best != choice->now)
         begin_test(choice, best, w);
 }

@@ -31,7 +31,7 @@ const char *hr__compression_name(enum hr_compression kind);
 /* What a kind does, measured. */
 struct hr_compression_cost {
     double ratio;              /* bytes of the wire per byte; 0: unknown */
-    double pack_ns, unpack_ns; /* per byte; for none of it 0 */
+    double pack_ns, unpack_ns; /* CPU time per byte; for none of it 0 */
 };
 
 /* What is known about a connection. */
@@ -59,12 +59,12 @@ hr__compression_best(const struct hr_compression_link *link,
 struct hr_compression_window {
     uint64_t ns;
     uint64_t bytes;      /* of frames that were handed to the connection */
-    uint64_t busy_ns;    /* time for which something waited to be written */
-    uint64_t busy_bytes; /* of the wire, written in that time */
+    uint64_t busy_ns;    /* time for which something was on its way */
+    uint64_t busy_bytes; /* of the wire, delivered in that time */
     uint64_t make_ns;    /* CPU time of the process but for compressing, */
     uint64_t made_bytes; /* and what it made in that time, for all clients */
-    /* Since the connection began, bytes of the wire: handed to it, and written. */
-    uint64_t handed, written;
+    /* Since the connection began, bytes of the wire: handed to it, and delivered. */
+    uint64_t handed, delivered;
 };
 
 #define HR_COMPRESSION_REVIEW_NS 500000000u /* between reviews, at least */
@@ -75,13 +75,14 @@ struct hr_compression_choice {
     struct hr_compression_cost costs[HR_COMPRESSION_KINDS];
     uint64_t measured_ns[HR_COMPRESSION_KINDS]; /* when; 0: never */
     struct hr_compression_link link;
-    uint64_t link_ns;      /* when wire_ns was measured */
-    unsigned busy_windows; /* in a row */
-    double plain_rate;     /* bytes per ns before it was chosen */
-    uint64_t settled;      /* bytes of the wire that were written with it */
-    uint64_t judged_ns;    /* the test ends; 0: not begun, or passed */
-    bool tested;           /* it passed */
-    uint64_t trust_ns;     /* until the link is measured again */
+    uint64_t link_ns;             /* when wire_ns was measured */
+    unsigned busy_windows;        /* in a row */
+    double plain_rate;            /* bytes per ns before it was chosen */
+    uint64_t settled;             /* bytes of the wire that were handed over before */
+    uint64_t judged_ns;           /* the test ends; 0: not begun, or passed */
+    uint64_t test_ns, test_bytes; /* of its windows after the first */
+    bool tested;                  /* it passed */
+    uint64_t trust_ns;            /* until the link is measured again */
     /* By kind: not tried until then, as it did not pass; and for how long the next time.
      */
     uint64_t rest_until_ns[HR_COMPRESSION_KINDS], rest_ns[HR_COMPRESSION_KINDS];

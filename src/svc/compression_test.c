@@ -153,7 +153,7 @@ static void step(struct world *w)
     w->delivered += window.bytes;
     w->handed += window.busy_bytes;
     window.handed = w->handed;
-    window.written = w->handed;
+    window.delivered = w->handed;
     w->now += window.ns;
     w->changes += hr__compression_review(&w->choice, &window, w->now);
     for (unsigned k = 0; k < HR_COMPRESSION_KINDS; k++) {

@@ -1,6 +1,7 @@
 """A dispatcher and workers as processes, for the tests of the service."""
 import json
 import socket
+import threading
 import time
 
 from support import run, start, temp
@@ -57,6 +58,38 @@ class Service:
         self.dispatcher.kill()
         self.dispatcher.communicate()
         self.dispatcher = self.begin_dispatcher()
+
+
+class SlowLink:
+    """A listener that passes connections on to a worker, and what it answers at `rate` bytes per second."""
+
+    def __init__(self, rate):
+        self.rate, self.to = rate, None
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self.socket.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            client, _ = self.socket.accept()
+            worker = socket.socket()
+            worker.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            host, port = self.to.split(":")
+            worker.connect((host, int(port)))
+            for pair in ((client, worker, 0), (worker, client, self.rate)):
+                threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
+
+    @staticmethod
+    def _pass_on(source, to, rate):
+        try:
+            while some := source.recv(65536):
+                to.sendall(some)
+                if rate:
+                    time.sleep(len(some) / rate)
+        except OSError:
+            pass
+        for each in (source, to):
+            each.close()
 
 
 def digest(*words):

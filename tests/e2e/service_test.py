@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from service_support import LONG, Service, begin, digest, free_port, killed_run, token_file, wait_until
+from service_support import LONG, Service, SlowLink, begin, digest, free_port, killed_run, token_file, wait_until
 from support import at_place, example, graph, main, one_line, photos, run, run_json, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
@@ -168,6 +168,21 @@ def what_is_compressed_is_what_both_sides_allow():
     with Service(1, options=control) as service:  # shared memory is not compressed
         digest(text, "--service", service.address, "--service-compress", "zstd")
         assert run_json("workers", "--control", service.dispatcher.control)["workers"][0]["bytes_made"] == 0
+
+
+@test
+def a_slow_link_is_compressed_by_itself():
+    text = graph("one_hot.yaml", one_hot)
+    wanted, link = digest(text, "--epochs", 2), SlowLink(4e6)
+    options, port = ["--control", "127.0.0.1:0"], free_port()
+    link.to = f"127.0.0.1:{port}"
+    with Service(1, options=options, worker_options=["--tcp-only", "--listen", link.to, "--address", link.address]) as service:
+        assert digest(text, "--epochs", 2, "--service", service.address) == wanted
+        def sums():
+            worker = run_json("workers", "--control", service.dispatcher.control)["workers"][0]
+            return worker["bytes_made"], worker["bytes_sent"]
+        wait_until(lambda: sums()[0] > 2 * 32 * 128 * 5000 * 4)
+        assert sums()[1] < sums()[0] / 2, sums()
 
 
 @test
@@ -396,7 +411,7 @@ def whoever_is_killed_no_record_is_lost_or_repeated():
 @test
 def compressed_frames_survive_kills_too():
     for how in ("zstd", "auto"):
-        check_kills(["worker", "client", "all"], 1, ["--tcp-only", "--compress", how])
+        check_kills(["worker", "client", "all"], 2, ["--tcp-only", "--compress", how])
 
 
 
