@@ -4,13 +4,14 @@
  * open() reads the keys of both inputs and lists, for each pair of records with equal
  * keys, their positions, in 4 bytes each. Pairs are in the order of the left input, and
  * for one left record in that of the right input. The keys of the right input are kept
- * meanwhile, in a hash table of groups of records with equal keys; those of the left
- * input are looked up one by one. Integers are kept as their 8 bytes.
+ * meanwhile, in a hash table of groups of records with equal keys (join_table.h); those
+ * of the left input are looked up, a block at a time.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
+#include "ops/join_table.h"
 #include "ops/joined.h"
 
 struct join {
@@ -35,8 +36,6 @@ static const struct hr_param join_params[] = {
 };
 
 enum { LEFT, RIGHT };
-
-#define NONE UINT32_MAX
 
 struct pairs {
     uint64_t count;
@@ -163,172 +162,109 @@ static enum hr_err read_key(struct reader *r, uint64_t at, const char **ret_key,
     return HR_OK;
 }
 
-/* The keys of the right input. */
-struct table {
-    bool integers;
-    char *bytes; /* the keys, one after the other */
-    size_t length, room;
-    uint64_t *ends; /* of texts: where each ends */
-    uint32_t *buckets, mask;
-    /* By record. Of the first one of a group: the next group of its bucket, the last
-     * record and the number of records of the group; of all: the next of the group. */
-    uint32_t *next_group, *last, *size, *next;
+/* Keys are looked up some at a time, so that the memory of their buckets is on its way
+ * from the first key to the last one of a block. */
+#define BLOCK 128
+
+struct block {
+    uint64_t from, hashes[BLOCK];
+    uint32_t count;
+    bool has_key[BLOCK];
 };
 
-static void table_finish(struct table *t)
-{
-    hr__free(t->bytes);
-    hr__free(t->ends);
-    hr__free(t->buckets);
-    hr__free(t->next_group);
-    hr__free(t->last);
-    hr__free(t->size);
-    hr__free(t->next);
-}
-
-static bool table_init(struct table *t, size_t records, bool integers)
-{
-    size_t buckets = 16;
-
-    while (buckets < records + records / 2)
-        buckets *= 2;
-    *t = (struct table){.integers = integers, .mask = (uint32_t)(buckets - 1)};
-    t->buckets = hr__malloc(buckets * sizeof *t->buckets);
-    t->next_group = hr__calloc(records + 1, sizeof *t->next_group);
-    t->last = hr__calloc(records + 1, sizeof *t->last);
-    t->size = hr__calloc(records + 1, sizeof *t->size);
-    t->next = hr__calloc(records + 1, sizeof *t->next);
-    if (!integers)
-        t->ends = hr__calloc(records + 1, sizeof *t->ends);
-    if (t->buckets == NULL || t->next_group == NULL || t->last == NULL ||
-        t->size == NULL || t->next == NULL || (!integers && t->ends == NULL))
-        return false;
-    memset(t->buckets, 0xff, buckets * sizeof *t->buckets); /* NONE */
-    return true;
-}
-
-static bool is_key(const struct table *t, uint32_t record, const char *key, size_t bytes)
-{
-    size_t from;
-
-    if (t->integers)
-        return memcmp(t->bytes + (size_t)record * sizeof(int64_t), key,
-                      sizeof(int64_t)) == 0;
-    from = record > 0 ? (size_t)t->ends[record - 1] : 0;
-    return (size_t)t->ends[record] - from == bytes &&
-           memcmp(t->bytes + from, key, bytes) == 0;
-}
-
-/* The first record with the key, or NONE; and where its group is or would be. */
-static uint32_t
-find(const struct table *t, const char *key, size_t bytes, uint32_t **ret_bucket)
-{
-    uint32_t at;
-
-    *ret_bucket = &t->buckets[hr__hash64(key, bytes, 0) & t->mask];
-    for (at = **ret_bucket; at != NONE; at = t->next_group[at])
-        if (is_key(t, at, key, bytes))
-            break;
-    return at;
-}
-
-/* Keeps the bytes of the next record's key; none for a text that it has not. */
-static bool keep(struct table *t, uint32_t record, const char *key, size_t bytes)
-{
-    if (!hr__array_room(&t->bytes, t->length, &t->room, bytes + 1, 1))
-        return false;
-    if (bytes > 0)
-        memcpy(t->bytes + t->length, key, bytes);
-    t->length += bytes;
-    if (!t->integers)
-        t->ends[record] = t->length;
-    return true;
-}
-
-static void enter(struct table *t, uint32_t record, const char *key, size_t bytes)
-{
-    uint32_t *bucket, group = find(t, key, bytes, &bucket);
-
-    t->next[record] = NONE;
-    if (group == NONE) {
-        t->next_group[record] = *bucket;
-        t->last[record] = record;
-        t->size[record] = 1;
-        *bucket = record;
-        return;
-    }
-    t->next[t->last[group]] = record;
-    t->last[group] = record;
-    t->size[group]++;
-}
-
-static enum hr_err fill_table(struct table *t, struct reader *reader, struct pairs *pairs,
-                              struct hr_error *error)
+/* Reads the next keys, which become those from `base` on; adds up those without. */
+static enum hr_err read_block(struct block *block, struct reader *r,
+                              const struct hr_join_table *t, struct hr_join_keys *keys,
+                              size_t base, uint64_t *empty, struct hr_error *error)
 {
     static const char zeros[sizeof(int64_t)];
-    uint32_t count = (uint32_t)reader->keys->count;
+    uint64_t left = r->keys->count - block->from;
 
-    if (!table_init(t, count, reader->integers))
-        return hr__fail(error, HR_ERR_MEMORY, "out of memory for the keys of '%s'",
-                        reader->keys->of);
-    for (uint32_t i = 0; i < count; i++) {
+    block->count = left < BLOCK ? (uint32_t)left : BLOCK;
+    for (uint32_t i = 0; i < block->count; i++) {
         const char *key = zeros;
-        size_t bytes = reader->integers ? sizeof zeros : 0;
-        enum hr_err code = read_key(reader, i, &key, &bytes, error);
+        size_t bytes = keys->integers ? sizeof zeros : 0;
+        enum hr_err code = read_key(r, block->from + i, &key, &bytes, error);
 
         if (code != HR_OK && code != HR_ERR_NOT_FOUND)
             return code;
-        if (!keep(t, i, key, bytes))
+        if (!hr__join_key_add(keys, base + i, key, bytes))
             return hr__fail(error, HR_ERR_MEMORY, "out of memory for the keys of '%s'",
-                            reader->keys->of);
-        if (code == HR_OK)
-            enter(t, i, key, bytes);
-        else
-            pairs->empty[RIGHT]++;
+                            r->keys->of);
+        block->has_key[i] = code == HR_OK;
+        *empty += code != HR_OK;
+        block->hashes[i] = hr__hash64(key, bytes, 0);
+        hr__join_table_fetch(t, block->hashes[i]);
+    }
+    return HR_OK;
+}
+
+static enum hr_err fill_table(struct hr_join_table *t, struct reader *reader,
+                              uint64_t *empty, struct hr_error *error)
+{
+    struct block block;
+
+    if (!hr__join_table_init(t, (size_t)reader->keys->count, reader->integers))
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory for the keys of '%s'",
+                        reader->keys->of);
+    for (block.from = 0; block.from < reader->keys->count; block.from += block.count) {
+        HR_TRY(read_block(&block, reader, t, &t->keys, (size_t)block.from, empty, error));
+        for (uint32_t i = 0; i < block.count; i++)
+            if (block.has_key[i])
+                hr__join_table_enter(t, (uint32_t)block.from + i, block.hashes[i]);
     }
     return HR_OK;
 }
 
 /* ---- pairs ---- */
 
-/* Finds the group of each left record; counts pairs. */
-static enum hr_err match(struct table *t, struct reader *left, const struct reader *right,
+/* Adds the pairs of a left record with a group. */
+static void add_pairs(struct pairs *pairs, struct hr_join_table *t, uint32_t group)
+{
+    pairs->used[LEFT]++;
+    if (t->last[group] != HR_JOIN_NONE) /* the first time */
+        pairs->used[RIGHT] += t->size[group];
+    t->last[group] = HR_JOIN_NONE;
+    pairs->count += t->size[group];
+}
+
+/* Finds the group of each left record; counts pairs. `keys` is for those of a block. */
+static enum hr_err match(struct hr_join_table *t, struct reader *left,
+                         const struct reader *right, struct hr_join_keys *keys,
                          uint32_t *groups, struct pairs *pairs, struct hr_error *error)
 {
-    for (uint64_t i = 0; i < left->keys->count; i++) {
-        const char *key;
-        size_t bytes;
-        uint32_t *bucket;
-        enum hr_err code = read_key(left, i, &key, &bytes, error);
+    struct block block;
 
-        groups[i] = NONE;
-        if (code == HR_ERR_NOT_FOUND) {
-            pairs->empty[LEFT]++;
-            continue;
+    for (block.from = 0; block.from < left->keys->count; block.from += block.count) {
+        keys->length = 0;
+        HR_TRY(read_block(&block, left, t, keys, 0, &pairs->empty[LEFT], error));
+        for (uint32_t i = 0; i < block.count; i++)
+            hr__join_table_fetch_group(t, block.hashes[i]);
+        for (uint32_t i = 0; i < block.count; i++) {
+            size_t bytes;
+            const char *key = hr__join_key(keys, i, &bytes);
+            uint32_t group = block.has_key[i]
+                                 ? hr__join_table_find(t, block.hashes[i], key, bytes)
+                                 : HR_JOIN_NONE;
+
+            groups[block.from + i] = group;
+            if (group != HR_JOIN_NONE)
+                add_pairs(pairs, t, group);
+            if (pairs->count > UINT32_MAX)
+                return hr__fail(error, HR_ERR_LIMIT,
+                                "there are more than %lu pairs of records with equal "
+                                "keys: the \"%s\" of record %llu of '%s' alone is that "
+                                "of %lu records of '%s'",
+                                (unsigned long)UINT32_MAX, left->by,
+                                (unsigned long long)(block.from + i), left->keys->of,
+                                (unsigned long)t->size[group], right->keys->of);
         }
-        HR_TRY(code);
-        groups[i] = find(t, key, bytes, &bucket);
-        if (groups[i] == NONE)
-            continue;
-        pairs->used[LEFT]++;
-        if (t->last[groups[i]] != NONE) /* the first time */
-            pairs->used[RIGHT] += t->size[groups[i]];
-        t->last[groups[i]] = NONE;
-        pairs->count += t->size[groups[i]];
-        if (pairs->count > UINT32_MAX)
-            return hr__fail(error, HR_ERR_LIMIT,
-                            "there are more than %lu pairs of records with equal keys: "
-                            "the \"%s\" of record %llu of '%s' alone is that of %lu "
-                            "records of '%s'",
-                            (unsigned long)UINT32_MAX, left->by, (unsigned long long)i,
-                            left->keys->of, (unsigned long)t->size[groups[i]],
-                            right->keys->of);
     }
     return HR_OK;
 }
 
 static enum hr_err
-list(const struct table *t, const uint32_t *groups, struct pairs *pairs)
+list(const struct hr_join_table *t, const uint32_t *groups, struct pairs *pairs)
 {
     size_t filled = 0;
 
@@ -338,7 +274,7 @@ list(const struct table *t, const uint32_t *groups, struct pairs *pairs)
             return HR_ERR_MEMORY;
     }
     for (uint32_t i = 0; i < pairs->records[LEFT]; i++) {
-        for (uint32_t k = groups[i]; k != NONE; k = t->next[k]) {
+        for (uint32_t k = groups[i]; k != HR_JOIN_NONE; k = t->next[k]) {
             pairs->at[LEFT][filled] = i;
             pairs->at[RIGHT][filled++] = k;
         }
@@ -381,23 +317,27 @@ refuse_none(const struct reader *left, const struct reader *right, struct hr_err
     return HR_ERR_ARGUMENT;
 }
 
-static enum hr_err make_pairs(struct table *t, struct reader *left, struct reader *right,
-                              struct pairs *pairs, struct hr_error *error)
+static enum hr_err
+make_pairs(struct hr_join_table *t, struct reader *left, struct reader *right,
+           struct pairs *pairs, struct hr_error *error)
 {
     uint32_t *groups = hr__malloc(((size_t)left->keys->count + 1) * sizeof *groups);
-    enum hr_err code;
+    struct hr_join_keys keys = {0};
+    enum hr_err code = HR_OK;
 
-    if (groups == NULL)
-        return hr__fail(error, HR_ERR_MEMORY, "out of memory for its pairs");
-    code = fill_table(t, right, pairs, error);
+    if (groups == NULL || !hr__join_keys_init(&keys, BLOCK, left->integers))
+        code = hr__fail(error, HR_ERR_MEMORY, "out of memory for its pairs");
     if (code == HR_OK)
-        code = match(t, left, right, groups, pairs, error);
+        code = fill_table(t, right, &pairs->empty[RIGHT], error);
+    if (code == HR_OK)
+        code = match(t, left, right, &keys, groups, pairs, error);
     if (code == HR_OK && pairs->count == 0 && left->keys->count > 0 &&
         right->keys->count > 0)
         code = refuse_none(left, right, error);
     if (code == HR_OK && list(t, groups, pairs) != HR_OK)
         code = hr__fail(error, HR_ERR_MEMORY, "out of memory for its %llu pairs",
                         (unsigned long long)pairs->count);
+    hr__join_keys_finish(&keys);
     hr__free(groups);
     return code;
 }
@@ -451,7 +391,7 @@ static enum hr_err join_open(const struct hr_open *open, void **ret_state)
 {
     const struct join *p = open->params;
     struct reader readers[2];
-    struct table table = {0};
+    struct hr_join_table table = {0};
     struct pairs *pairs;
     enum hr_err code;
 
@@ -472,7 +412,7 @@ static enum hr_err join_open(const struct hr_open *open, void **ret_state)
     for (size_t i = LEFT; i <= RIGHT; i++)
         pairs->records[i] = open->keys[i]->count;
     code = make_pairs(&table, &readers[LEFT], &readers[RIGHT], pairs, open->error);
-    table_finish(&table);
+    hr__join_table_finish(&table);
     for (size_t i = LEFT; i <= RIGHT; i++)
         hr__str_finish(&readers[i].text);
     if (code == HR_OK)
@@ -515,7 +455,8 @@ static void join_tell(const void *state, struct hr_str *out)
                      (unsigned long long)pairs->used[i],
                      (unsigned long long)pairs->records[i], sides[i]);
         if (pairs->empty[i] > 0)
-            hr__str_addf(out, " (%llu have no key)", (unsigned long long)pairs->empty[i]);
+            hr__str_addf(out, " (%llu without a key)",
+                         (unsigned long long)pairs->empty[i]);
     }
 }
 
