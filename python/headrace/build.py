@@ -21,7 +21,7 @@ from .identity import identity, name_of
 from .node import Node, named_params, numbered, to_json
 from .pickling import Holder, Memory, PickledCode
 from .structure import Parts, Structure, leaves, named, split
-from .user_code import Code, ItemCall, Probe, SeedCall, callable_of, file_name, pickled
+from .user_code import Code, ItemCall, Probe, SeedCall, callable_of, file_name, main_is_guarded, pickled
 
 if TYPE_CHECKING:
     from .host import Host
@@ -468,6 +468,12 @@ class _Codes:
             self._send(name, code, call, node)
         except CodeError as error:
             return str(error)
+        if self.for_workers[-1].main and not main_is_guarded():
+            self.for_workers.pop()
+            return (
+                "worker processes would run your script again to find it: move it to a module, or start the script's "
+                "work under `if __name__ == '__main__':`"
+            )
         return ""
 
     def _name(self, code: Code) -> str:

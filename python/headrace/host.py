@@ -69,7 +69,7 @@ def _command(fd: int) -> list[str]:
     return [sys.executable, *flags, "-P", "-c", _BOOTSTRAP.format(path=ascii(path), origin=ascii(origin), fd=fd)]
 
 
-def _is_importing() -> bool:
+def is_importing() -> bool:
     """Whether this process is a worker that is just importing the user's script."""
     worker = sys.modules.get("headrace.worker")
     return worker is not None and worker.importing
@@ -79,7 +79,7 @@ class Nursery:
     """A process of worker.py, and the socket to it."""
 
     def __init__(self, data: bytes, buffers: Memory, wanted: Callable[[], bool]) -> None:
-        if _is_importing():
+        if is_importing():
             raise CodeError(
                 "worker processes were asked for while a worker process imported your script; put what "
                 "starts the training under `if __name__ == '__main__':`"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from . import _headrace
 from .build import op_kinds
 from .errors import HeadraceError
-from .optimizing import Optimization, Settings, find
+from .optimizing import Moved, Optimization, Settings, find
 from .profiling import Profile, save, saved
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class LiveOrder:
         self._delivered = 0  # records, in all runs
         self._next = _RUNS * _PART * self._least  # records delivered before the costs are next looked at
         self._per_record = 1.0  # records of the sources for each that is delivered
+        self._moved: Moved | None = None  # user code in worker processes, which `built` has
         self._costs: Profile | None = None
         self._looked = self._kept = False  # for a saved profile; kept the own one
         self._thread: threading.Thread | None = None
@@ -74,6 +75,22 @@ class LiveOrder:
         _all.add(self)
 
     # ---- finding ----
+
+    def with_code(self, moved: Moved) -> None:
+        """Reports what user code runs in worker processes of the graph."""
+        self._moved = moved
+        _logger.info("optimize: in worker processes: %s", moved.ways[0].processes)
+
+    def without_code(self, why: str) -> None:
+        """Says why user code stays as written although it was to move."""
+        _logger.info("optimize: your code stays as written: %s", why)
+
+    @property
+    def found(self) -> Optimization | None:
+        """What is known: the order, and where user code runs."""
+        if self.report is None or self._moved is None:
+            return self.report
+        return self.report._replace(steps=self._moved.steps, ways=self._moved.ways)
 
     def before_run(self) -> None:
         """Uses a saved profile, or what earlier runs have measured, before a run begins."""

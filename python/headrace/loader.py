@@ -28,6 +28,7 @@ from .errors import (
     ArgumentError,
     CancelledError,
     ClosedError,
+    CodeError,
     HeadraceError,
     StateError,
     UnsupportedError,
@@ -653,6 +654,7 @@ class Loader(Generic[B]):
         self._equal_steps: EqualSteps | None = None
         self._take_share(options)
         self._order = self._live_order(options)
+        self._placed = False  # whether it is known where user code runs
         self._member = _member(options, self._fleet_lost)
         self._seeded = options.get("seed") is not None
         self._run: weakref.ref[Run] | None = None
@@ -732,7 +734,7 @@ class Loader(Generic[B]):
     @property
     def optimization(self) -> Optimization | None:
         """What `optimize=` found; None as long as nothing is known, or without it."""
-        return self._order.report if self._order is not None else None
+        return self._order.found if self._order is not None else None
 
     @property
     def dataset(self) -> Any:
@@ -815,6 +817,7 @@ class Loader(Generic[B]):
         self._stop_run(replaced=True)
         self._choose_seed()
         self._warn_of_changing_part(epochs != 1 or (first or self._next_epoch) > 0)
+        self._move_code()
         self._take_host()
         if self._member is not None:
             self._engine |= self._member.join()
@@ -900,6 +903,31 @@ class Loader(Generic[B]):
             self._state = run.start
         if self._progress is not None:
             self._progress.end()
+
+    def _move_code(self) -> None:
+        """Before the first run with `optimize=`: user code goes where saved costs say that it is fastest."""
+        if self._order is None or self._placed or self._engine["variant"] == "inline":
+            return
+        self._placed = True
+        from .host import is_importing
+        from .optimizing import moved_as_saved
+
+        moved = moved_as_saved(self._built, self.pipeline._node, self._engine["threads"])
+        if moved is None:
+            return
+        written, self._built = self._built, moved.built
+        try:
+            self._take_host()
+        except CodeError as error:
+            if is_importing():
+                raise
+            self._built = written
+            self._order.without_code(str(error))
+            return
+        self._order.close()
+        self._order = self._live_order(self._options)
+        if self._order is not None:
+            self._order.with_code(moved)
 
     def _take_host(self) -> None:
         host = self._built.host

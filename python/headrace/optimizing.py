@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 from . import build
 from ._check import one_of, path_of
 from ._types import PathLike, Rule, Strictness, Variant
-from .errors import ArgumentError, ReadError, translated
+from .errors import ArgumentError, CodeError, ReadError, translated
 from .node import Node, Origin
 from .profiling import Profile, count, number, profile, save, saved
 
@@ -330,6 +330,54 @@ def workers(built: build.Built) -> Iterator[None]:
         built.host.release()
 
 
+class Moved(NamedTuple):
+    """A pipeline with user code in worker processes."""
+
+    built: build.Built
+    steps: tuple[StepVariant, ...]
+    ways: tuple[Way, ...]
+
+
+def moved_as_saved(built: build.Built, node: Node, threads: int) -> Moved | None:
+    """The pipeline with its user code where saved costs say that it is fastest; None if nothing moves, or nothing is
+    saved. Order and records stay."""
+    costs = saved(built.graph, inline=True) if may_move(built) else None
+    if costs is None or not knows_variants(costs):
+        return None
+    anywhere = build.build(node, anywhere=True)
+    steps, found = ways(anywhere.graph, costs, Settings("exact", "written", 1, 0), False, threads)
+    processes = frozenset(step.node for step in steps if step.moved)
+    if not processes:
+        return None
+    names = tuple(info["name"] for info in anywhere.graph.nodes())
+    return Moved(build.build(reorder(anywhere.nodes, anywhere.graph, names, None, processes)), steps, found)
+
+
+@contextlib.contextmanager
+def workers_of(built: build.Built) -> Iterator[tuple[build.Built, str]]:
+    """The same for a graph whose code stays in its variant."""
+    with workers(built):
+        yield built, ""
+
+
+@contextlib.contextmanager
+def everywhere(built: build.Built, node: Node) -> Iterator[tuple[build.Built, str]]:
+    """A graph whose user code can be measured in all variants, and its workers; if they do not start: `built`, and
+    why."""
+    with contextlib.ExitStack() as stack:
+        found, why = with_variants(built, node), ""
+        try:
+            stack.enter_context(workers(found))
+        except CodeError as error:
+            from .host import is_importing
+
+            if found is built or is_importing():
+                raise
+            found, why = built, str(error)
+            stack.enter_context(workers(built))
+        yield found, why
+
+
 def _given(profile: Any) -> Profile | None:
     if profile is None or isinstance(profile, Profile):
         return profile
@@ -412,12 +460,10 @@ def optimized(
     costs = _given(given)
     built = _separate(pipeline._built, pipeline._node)
     variants = variants and may_move(built)
-    if variants:
-        built = with_variants(built, pipeline._node)
-    with workers(built):
+    with everywhere(built, pipeline._node) if variants else workers_of(built) as (built, why):
         if costs is None and not fresh:
             costs = saved(built.graph, inline=True)
-            if costs is not None and variants and not knows_variants(costs):
+            if costs is not None and variants and not why and not knows_variants(costs):
                 costs = None
         if costs is None:
             costs = profile(built.graph, seconds, None, 0.05, 0, True, seed)
@@ -427,6 +473,8 @@ def optimized(
             found = found._replace(caches=places(built.graph, costs, settings, bool(found.moved), asked))
         if variants:
             steps, found_ways = ways(built.graph, costs, settings, bool(found.moved), 0)
+            if why:
+                steps = tuple(step._replace(reason=why) if step.variant == "threads" else step for step in steps)
             found = found._replace(steps=steps, ways=found_ways)
     chosen = [place for place in found.caches if place.chosen and place.after is not None]
     processes = frozenset(step.node for step in found.steps if step.moved)

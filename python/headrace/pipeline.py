@@ -457,11 +457,10 @@ class Pipeline(Methods):
             fuse: compose nodes as a run would. Default: each makes its own result, so that each has its own cost.
             seed: of order and augmentation.
         """
-        from .optimizing import with_variants, workers
+        from .optimizing import everywhere, workers_of
         from .profiling import profile
 
-        built = with_variants(self._built, self._node) if threads == 0 else self._built
-        with workers(built):
+        with everywhere(self._built, self._node) if threads == 0 else workers_of(self._built) as (built, _):
             return profile(built.graph, seconds, records, width, threads, fuse, seed)
 
     @checked
@@ -601,7 +600,8 @@ class Pipeline(Methods):
                 itself, and once the new order has been compared it continues in it: if exact, between two
                 batches, else with the next epoch. What was measured is saved, so that the next start compares
                 before its first batch, if that takes less than a second. `loader.optimization` says what was
-                found; states are those of the written order. Default: False.
+                found; states are those of the written order. Your own functions go to worker processes before the
+                first batch where their costs, as `optimize` saved them, say that they are faster there. Default: False.
             on_error: how bad records are handled: "fail" (default), "skip", or "substitute" (by the
                 next good record).
             errors_max: fail after this many bad records; None: 1 + 1 %, at least 100.

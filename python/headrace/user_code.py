@@ -216,6 +216,27 @@ def _main_can_be_imported() -> bool:
     return path is not None and not path.startswith("<")
 
 
+@functools.cache
+def _is_guarded(path: str) -> bool:
+    """Whether a script starts its work under `if __name__ == "__main__":`, so that it may be imported again."""
+    import ast
+
+    try:
+        with open(path, "rb") as file:
+            statements = ast.parse(file.read()).body
+    except (OSError, SyntaxError, ValueError):
+        return False
+    return any(
+        isinstance(one, ast.If) and any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(one.test))
+        for one in statements
+    )
+
+
+def main_is_guarded() -> bool:
+    """Whether worker processes can import __main__ without starting its work again."""
+    return _is_guarded(getattr(sys.modules.get("__main__"), "__file__", None) or "")
+
+
 def check_options(op: str, variant: str, version: str | None, seed_globals: bool) -> None:
     """Check the options that all user code has."""
     one_of("variant", variant, ("inline", "threads", "processes"))

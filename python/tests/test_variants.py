@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from headrace import build, optimizing
-from headrace.profiling import Profile
 
 import headrace as hr
+from headrace import build, optimizing
+from headrace.profiling import Profile, save
 
 
 def busy(value: int) -> int:
@@ -173,3 +175,67 @@ def test_a_plan_cannot_send_what_was_not_pickled() -> None:
     edited = plan[:at] + plan[at:].replace("variant: threads", "variant: processes", 1)
     with pytest.raises(hr.HeadraceError, match="'busy' cannot run in a worker process: its variant is not"):
         list(pipe.loader(plan=edited, epochs=1))
+
+
+def test_a_loader_uses_saved_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path))
+    pipe = hr.range(200).map(busy, fields="value", name="busy").batch(8)
+    with pipe.loader(epochs=1, seed=3, optimize=True) as loader:  # nothing is saved
+        want = [batch["value"].tobytes() for batch in loader]
+        assert all(one.variant == "threads" for one in codes_of(loader))
+    costs = json.loads(costs_of(pipe, busy=(2e5, 1.0, 2.1e5)).text)
+    costs["machine"]["cores"] = json.loads(pipe.profile(seconds=0.1, records=8).text)["machine"]["cores"]
+    if costs["machine"]["cores"] < 2:
+        pytest.skip("one core: nothing moves")
+    save(pipe._built.graph, Profile(json.dumps(costs)))
+    with pipe.loader(epochs=1, seed=3, optimize=True) as loader:
+        assert [batch["value"].tobytes() for batch in loader] == want
+        assert [one.variant for one in codes_of(loader)] == ["processes"]
+        assert [batch["value"].tobytes() for batch in loader] == want
+        if loader.optimization is not None:
+            assert loader.optimization.ways[0].processes == "busy"
+    with pipe.loader(epochs=1, seed=3, optimize=True, threads=0) as loader:
+        assert [batch["value"].tobytes() for batch in loader] == want
+        assert [one.variant for one in codes_of(loader)] == ["threads"]
+
+
+def codes_of(loader: Any) -> list[Any]:
+    return [node.code for node in loader._built.nodes if node.code is not None]
+
+
+SCRIPT = """
+import headrace as hr
+
+def busy(value):
+    return sum(i & value for i in range(2000))
+
+{guard}
+    pipe = hr.range(5000).map(busy, fields="value", name="busy").batch(8)
+    fast = pipe.optimize(fresh=True, seconds=0.5)
+    print(fast.report.steps[0].reason)
+    print("once")
+"""
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_script_that_is_not_guarded_is_not_run_again(tmp_path: Path, guarded: bool) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(guard="if __name__ == '__main__':" if guarded else "for _ in range(1):"))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.count("once") == 1
+    assert ("would run your script again" in done.stdout) == (not guarded)
+    assert ("in a worker process, transfer included (measured)" in done.stdout) == guarded
+
+
+def test_workers_that_do_not_start_leave_code_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = hr.range(50).map(busy, fields="value", name="busy").batch(8)
+    costs = costs_of(pipe, busy=(2e5, 1.0, 2.1e5))
+    monkeypatch.setattr("headrace.host.Host.wait_imported", _no_workers)
+    fast = pipe.optimize(profile=costs)
+    assert variants_of(fast) == {"busy": "threads"}
+    assert fast.report is not None and fast.report.steps[0].reason == "there are no workers"
+    assert len(pipe.profile(seconds=0.1, records=8)) == 3
+
+
+def _no_workers(host: Any) -> None:
+    raise hr.CodeError("there are no workers")
