@@ -1575,9 +1575,9 @@ def flow_cache(
     Args:
         pipeline: what the operator reads.
         folder: where records are kept; null keeps them in memory; path, optional.
-        budget: bytes that it may take; 0: in memory half of the run's memory budget, or
-            a quarter of the machine's memory (or cgroup's) without one; in a folder all
-            but a twentieth of the disk; bytes, at least 0, default 0.
+        budget: bytes that it may take; 0: in memory up to half of the run's memory
+            budget, or a quarter of the machine's memory (or cgroup's) without one; in a
+            folder all but a twentieth of the disk; bytes, at least 0, default 0.
         random: what to do about ops before it that draw random numbers: refuse them, or
             freeze their draws, the same in all epochs; enum, one of refuse, freeze,
             default refuse.

@@ -23,9 +23,24 @@ static bool has_budget(const struct hr_engine *engine)
     return engine->plan.memory.budget > 0;
 }
 
+void hr__budget_limit_caches(const struct hr_plan *plan, bool least)
+{
+    for (uint32_t i = 0; i < plan->graph->count; i++) {
+        const struct hr_graph_node *n = &plan->graph->nodes[i];
+
+        if (n->op->memory.limit != NULL && n->state != NULL)
+            n->op->memory.limit(n->params, n->state,
+                                least ? 0 : hr__plan_cache_bytes(plan, i));
+    }
+}
+
 /* Sequencers ask for room without the lock, while the plan may be divided again. */
 static void set_limits(struct hr_engine *engine)
 {
+    hr__budget_limit_caches(&engine->plan, false);
+    if (!has_budget(engine))
+        return;
+    engine->kept_least = hr__plan_kept_least(&engine->plan);
     if (!engine->pool_borrowed)
         hr__pool_keep(engine->pool, hr__plan_record_bytes(&engine->plan));
     for (size_t i = 0; i < engine->stage_count; i++)
@@ -34,11 +49,28 @@ static void set_limits(struct hr_engine *engine)
                               memory_order_relaxed);
 }
 
+/* Bytes of a buffer that may stay for a part of its values: where records leave in order,
+ * those of a thread's slab leave together. A window keeps few of many. */
+#define SPARE_BYTES ((size_t)256 << 10)
+#define SPARE_OF_WINDOW ((size_t)32 << 10)
+
+static bool has_window(const struct hr_plan *plan)
+{
+    for (size_t i = 0; i < plan->graph->count; i++) {
+        const struct hr_op_sequence *op = &plan->graph->nodes[i].op->sequence;
+
+        if (op->holds != NULL && op->runs == NULL)
+            return true;
+    }
+    return false;
+}
+
 void hr__budget_init(struct hr_engine *engine)
 {
+    set_limits(engine);
     if (!has_budget(engine))
         return;
-    set_limits(engine);
+    engine->owner_spare = has_window(&engine->plan) ? SPARE_OF_WINDOW : SPARE_BYTES;
     for (size_t i = 0; i < engine->stage_count; i++) {
         struct hr_stage *stage = &engine->stages[i];
         const struct hr_program *p = &stage->program;
@@ -116,7 +148,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 /* Raises the known sizes to the largest seen. Returns whether any grew. */
 static bool grow_sizes(struct hr_engine *engine)
 {
-    bool grown = false;
+    bool grown = has_grown(hr__plan_kept_least(&engine->plan), engine->kept_least);
 
     for (size_t i = 0; i < engine->stage_count; i++) {
         const struct hr_stage_sizes *seen = &engine->stages[i].seen;

@@ -15,6 +15,8 @@
 
 /* When the engine opens. */
 void hr__budget_init(struct hr_engine *engine);
+/* Sets what the caches of nodes may keep: as the plan says, or as little as works. */
+void hr__budget_limit_caches(const struct hr_plan *plan, bool least);
 
 /* Returns how many of `count` records a thread may claim now. Under the lock. */
 uint32_t hr__budget_admit(const struct hr_stage *stage, uint32_t count);

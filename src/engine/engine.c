@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/thread.h"
 #include "op/code_table.h"
+#include "opt/memory.h"
 
 /* Sleepers look at the cancel flag this often, so a signal handler need not wake them. */
 #define WAIT_MS 50
@@ -394,9 +395,10 @@ static enum hr_err start_caches(struct hr_engine *engine, struct hr_error *reter
 
     for (uint32_t i = 0; !engine->options.uncached && i < engine->graph->count; i++) {
         const struct hr_graph_node *n = &engine->graph->nodes[i];
+        uint64_t bytes = hr__plan_cache_bytes(&engine->plan, i);
         enum hr_err code =
             n->op->cache.start != NULL
-                ? n->op->cache.start(n->state, engine->plan.memory.budget, error)
+                ? n->op->cache.start(n->state, bytes < UINT64_MAX ? bytes : 0, error)
                 : HR_OK;
 
         if (code != HR_OK) {

@@ -55,7 +55,12 @@ struct hr_engine {
      * node before it sees records in order. Or HR_NO_NODE. */
     uint32_t child_node;
     struct hr_sizes
-        sizes; /* of records, as far as known; with a budget, under the lock */
+        sizes;           /* of records, as far as known; with a budget, under the lock */
+    uint64_t kept_least; /* hr__plan_kept_least() when memory was divided; as sizes */
+    /* With a budget: how many bytes more than a value takes its buffer may have, so that
+     * a stored value keeps it. Larger buffers, such as decoded pages, would stay for a
+     * few of their values, and only values are counted. */
+    size_t owner_spare;
     /* Where this consumer's positions of an epoch begin: at global position `base` in
      * `base_epoch` (a state was restored), at 0 in all others; and which records after
      * `base` were already done. */

@@ -2,6 +2,7 @@
  * engine/engine_plan.c - the plan of a run with these options: the one given, or the one
  * that opt makes from what can be observed here.
  */
+#include "engine/budget.h"
 #include "engine/engine.h"
 
 #include <string.h>
@@ -64,6 +65,7 @@ measure(const struct hr_plan *plan, const struct hr_iter_options *options,
 
     if (extents == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a plan");
+    hr__budget_limit_caches(plan, true); /* sizes are not known yet */
     code = hr__engine_survey(plan, options, extents, reterr);
     if (code == HR_OK)
         hr__sizes_estimate(plan, extents, ret_sizes);

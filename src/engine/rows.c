@@ -159,7 +159,8 @@ static uint32_t keep_values(const struct hr_pass *pass, size_t field, uint32_t c
         struct hr_value value = values[kept * stride];
         enum hr_err code;
 
-        if (value.owner != NULL && value.kind == HR_VALUE_BYTES)
+        if (value.owner != NULL && value.kind == HR_VALUE_BYTES &&
+            hr__store_may_share(pass->runner, &value))
             continue; /* it is as hr__store_keep() would leave it */
         values[kept * stride] = (struct hr_value){0};
         code = hr__store_keep(pass->runner, &value, &values[kept * stride]);

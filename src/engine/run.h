@@ -107,6 +107,8 @@ HR_CHECK enum hr_err hr__store_column(struct hr_runner *runner, struct hr_value 
 HR_CHECK enum hr_err
 hr__store_children(struct hr_runner *runner, struct hr_stage *stage,
                    struct hr_block *block, uint32_t at, struct hr_value *slots);
+/* Whether a stored value may keep the buffer that it lies in. */
+bool hr__store_may_share(const struct hr_runner *runner, const struct hr_value *value);
 /* Makes a value that outlives the record, with its bytes in a buffer. `value` stays
  * valid; its owner may move to the result. */
 HR_CHECK enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,

@@ -73,6 +73,18 @@ static enum hr_err keep_ragged(struct hr_runner *runner, const struct hr_value *
     return HR_OK;
 }
 
+bool hr__store_may_share(const struct hr_runner *runner, const struct hr_value *value)
+{
+    const char *from = hr_buffer_data(value->owner), *at = value->data;
+    size_t bytes = hr_buffer_bytes(value->owner);
+
+    if (runner->engine->plan.memory.budget == 0)
+        return true;
+    /* memory outside its buffer belongs to something of unknown size */
+    return value->bytes == 0 || (at >= from && at < from + bytes &&
+                                 bytes <= 2 * value->bytes + runner->engine->owner_spare);
+}
+
 enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
                            struct hr_value *ret_value)
 {
@@ -82,7 +94,8 @@ enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
     enum hr_err code;
     void *memory;
 
-    if (value->owner != NULL && (list || hr__value_contiguous(value))) {
+    if (value->owner != NULL && (list || hr__value_contiguous(value)) &&
+        hr__store_may_share(runner, value)) {
         *ret_value = *value;
         value->owner = NULL;
         assert(hr__value_is_made(ret_value));

@@ -33,6 +33,7 @@ static const struct hr_plan_item memory[] = {
     {"budget",           HR_PLAN_U64,    AT(budget), 0, BYTES_MAX, NULL},
     {"program",          HR_PLAN_U64,    AT(program), 0, BYTES_MAX, NULL},
     {"scratch",          HR_PLAN_U64,    AT(scratch), 0, BYTES_MAX, NULL},
+    {"kept",             HR_PLAN_U64,    AT(kept), 0, BYTES_MAX, NULL},
     {"channel",          HR_PLAN_U64,    AT(channel), 0, BYTES_MAX, NULL},
     {"read_ahead",       HR_PLAN_U64,    AT(read_ahead), 0, BYTES_MAX, NULL},
     {"read_ahead_files", HR_PLAN_U32,    AT(read_ahead_files), 1, 4096, NULL},

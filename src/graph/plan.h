@@ -99,6 +99,7 @@ struct hr_plan_memory {
     uint64_t budget;  /* 0: none was given */
     uint64_t program; /* resident before the first record: libraries, graph, threads */
     uint64_t scratch; /* of one thread while it runs a record: arena and codec state */
+    uint64_t kept;    /* by states of nodes, between records: tables, caches */
     uint64_t channel; /* one direction of a channel to a worker process; 0: none */
     uint64_t read_ahead;
     uint32_t read_ahead_files;

@@ -398,6 +398,40 @@ enum hr_cached {
     HR_CACHED_DROPPED, /* a node before this one dropped it */
 };
 
+/* Memory that a node's state keeps between records, in bytes. */
+struct hr_op_kept {
+    uint64_t fixed;  /* tables that stay */
+    uint64_t least;  /* of its cache: less would not work */
+    uint64_t most;   /* of its cache: what it is worth in a run with this budget */
+    uint64_t thread; /* of each thread that runs records, beside its arena */
+};
+
+/*
+ * An op whose state keeps more than a few kB: a cache, an index, windows of threads. A
+ * run with a memory budget counts it, and divides what it has for caches among them.
+ */
+struct hr_op_memory {
+    /* Members are zeros on entry. Sizes that depend on the data are the largest seen so
+     * far. Any thread. NULL: little. */
+    void (*kept)(const void *params, const void *state, uint64_t budget,
+                 struct hr_op_kept *ret_kept);
+    /* From now on the cache keeps at most this; UINT64_MAX: what its parameters say. Any
+     * thread; of several runs the last one decides. NULL: it has no such cache. */
+    void (*limit)(const void *params, void *state, uint64_t bytes);
+};
+
+/* What the cache of a source is worth in a run with a budget: `most` is its parameter. */
+static inline uint64_t hr__cache_worth(uint64_t most, uint64_t budget)
+{
+    return most < budget / 2 ? most : budget / 2;
+}
+
+/* What it may keep: hr_op_memory.limit. */
+static inline uint64_t hr__cache_limit(uint64_t most, uint64_t bytes)
+{
+    return most < bytes ? most : bytes;
+}
+
 #define HR_DRAWS_ONCE UINT32_MAX
 
 /* What a cache's records are. */
@@ -417,13 +451,11 @@ struct hr_cache_of {
 struct hr_op_cache {
     /* The graph is frozen. NULL for an op that is no cache. */
     void (*begin)(void *state, const struct hr_cache_of *of);
-    /* An iterator is opened, with a memory budget in bytes or 0. */
-    HR_CHECK enum hr_err (*start)(void *state, uint64_t budget, struct hr_error *error);
+    /* An iterator is opened. `bytes` may be taken of memory; 0: it has no budget. */
+    HR_CHECK enum hr_err (*start)(void *state, uint64_t bytes, struct hr_error *error);
     /* Whether its records are to be known by the files that they are made of, too, so
      * that a file which was overwritten is read again. */
     bool (*stamps)(const void *params);
-    /* Memory that it may take in a run with this budget, in bytes. */
-    uint64_t (*memory)(const void *params, uint64_t budget);
     /* Sets the bound fields to those of record ctx->id if it is known. */
     enum hr_cached (*find)(struct hr_op_ctx *ctx);
     /* Whether find() would know the record. */
@@ -504,6 +536,7 @@ struct hr_op {
     struct hr_op_sequence sequence; /* SEQUENCE; ORDER where the count is not known */
     struct hr_op_learner learner;
     struct hr_op_cache cache; /* MAP */
+    struct hr_op_memory memory;
 };
 
 /* ---- registry ---- */

@@ -12,6 +12,7 @@
 
 #include "core/alloc.h"
 #include "core/bisect.h"
+#include "core/buffer.h"
 #include "core/error.h"
 #include "core/str.h"
 #include "store/unpack.h"
@@ -37,6 +38,8 @@ void hr__arrow_files_close(struct hr_arrow_files *files)
     hr__free(files->groups);
     hr__free(files->places);
     hr__free(files->dictionaries);
+    if (files->pool != NULL)
+        hr_pool_unref(files->pool);
     pthread_mutex_destroy(&files->mutex);
     hr__free(files);
 }
@@ -101,6 +104,7 @@ span_of(struct hr_arrow_place *places, size_t count, uint64_t *ret_from, uint64_
 }
 
 struct load {
+    struct hr_pool *pool;
     const struct hr_arrow_file *file;
     uint64_t body;
     enum hr_arrow_codec codec;
@@ -138,8 +142,7 @@ static enum hr_err fill_buffer(const struct load *load, const uint8_t *raw, uint
             total += (bytes + 63) / 64 * 64;
         }
     }
-    *ret_buffer = hr_buffer_create((size_t)total);
-    if (*ret_buffer == NULL)
+    if (hr_pool_get(load->pool, (size_t)total, ret_buffer) != HR_OK)
         return hr__fail(load->error, HR_ERR_MEMORY, "out of memory for %llu bytes",
                         (unsigned long long)total);
     data = hr_buffer_data(*ret_buffer);
@@ -328,7 +331,8 @@ add_dictionary(struct open *open, size_t column, uint64_t body, enum hr_arrow_co
     struct hr_arrow_files *files = open->files;
     struct hr_arrow_place place;
     struct hr_arrow_dictionary *made;
-    struct load load = {.file = open->file,
+    struct load load = {.pool = files->pool,
+                        .file = open->file,
                         .body = body,
                         .codec = codec,
                         .columns = &files->columns.items[column],
@@ -532,8 +536,10 @@ enum hr_err hr__arrow_files_open(const char *pattern, const struct hr_names *col
     if (files != NULL) {
         pthread_mutex_init(&files->mutex, NULL);
         files->batch_max = batch_max;
+        files->pool = hr_pool_create(0);
     }
-    if (files == NULL || open.window == NULL || open.hasher == NULL)
+    if (files == NULL || files->pool == NULL || open.window == NULL ||
+        open.hasher == NULL)
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     if (code == HR_OK)
         code = find_files(files, pattern, reterr);
@@ -611,6 +617,40 @@ static void drop(struct hr_arrow_files *files, struct hr_arrow_loaded *entry)
     entry->buffer = NULL;
 }
 
+/* Batches that are dropped make room for the next ones: memory that is freed and
+ * allocated again and again stays with the system's allocator. */
+void hr__arrow_files_limit(struct hr_arrow_files *files, uint64_t cache_bytes,
+                           bool strict)
+{
+    size_t keep;
+
+    pthread_mutex_lock(&files->mutex);
+    files->cache_bytes = cache_bytes;
+    while (files->loaded_bytes > cache_bytes)
+        drop(files, oldest(files, true));
+    keep = (size_t)(cache_bytes + files->loaded_max);
+    pthread_mutex_unlock(&files->mutex);
+    hr__pool_keep(files->pool, !strict ? 0 : keep > 0 ? keep : 1);
+}
+
+/* A thread has a batch, and loads one, whose stored bytes may be as many. */
+void hr__arrow_files_kept(struct hr_arrow_files *files, struct hr_op_kept *ret_kept)
+{
+    uint64_t batch = 0;
+
+    ret_kept->fixed = files->group_room * sizeof *files->groups +
+                      files->place_room * sizeof *files->places +
+                      files->dictionary_room * sizeof *files->dictionaries;
+    for (size_t i = 0; i < files->dictionary_count; i++)
+        if (files->dictionaries[i].buffer != NULL)
+            ret_kept->fixed += hr_buffer_bytes(files->dictionaries[i].buffer);
+    pthread_mutex_lock(&files->mutex);
+    batch = files->loaded_max;
+    pthread_mutex_unlock(&files->mutex);
+    ret_kept->least = batch;
+    ret_kept->thread = 2 * batch;
+}
+
 static void
 keep_loaded(struct hr_arrow_files *files, size_t group, struct hr_buffer *buffer)
 {
@@ -629,6 +669,8 @@ keep_loaded(struct hr_arrow_files *files, size_t group, struct hr_buffer *buffer
         drop(files, entry);
         *entry = (struct hr_arrow_loaded){group, hr_buffer_ref(buffer), ++files->uses};
         files->loaded_bytes += hr_buffer_bytes(buffer);
+        if (hr_buffer_bytes(buffer) > files->loaded_max)
+            files->loaded_max = hr_buffer_bytes(buffer);
     }
     pthread_mutex_unlock(&files->mutex);
 }
@@ -655,9 +697,9 @@ enum hr_err hr__arrow_files_row(struct hr_arrow_files *files, uint64_t index,
     if (ret_row->buffer == NULL) {
         struct hr_error why = {0};
         struct load load = {
-            file,   group->body,          group->codec, files->columns.items,
-            places, files->columns.count, false,        files->batch_max,
-            &why};
+            files->pool,          file,   group->body,          group->codec,
+            files->columns.items, places, files->columns.count, false,
+            files->batch_max,     &why};
         enum hr_err code = load_buffers(&load, &ret_row->buffer);
 
         if (code != HR_OK)

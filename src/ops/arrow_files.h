@@ -13,6 +13,7 @@
 #include "codec/arrow_ipc.h"
 #include "core/hash.h"
 #include "headrace/buffer.h"
+#include "op/op.h"
 #include "ops/columns.h"
 #include "store/shards.h"
 #include "store/window.h"
@@ -66,6 +67,8 @@ struct hr_arrow_files {
     pthread_mutex_t mutex; /* of the cache */
     struct hr_arrow_loaded loaded[HR_ARROW_LOADED_MAX];
     uint64_t loaded_bytes, uses;
+    uint64_t loaded_max;  /* bytes of the largest so far */
+    struct hr_pool *pool; /* of loaded batches */
 };
 
 /* Opens the files that `pattern` means, with these columns: names, "struct.child", a
@@ -75,6 +78,13 @@ hr__arrow_files_open(const char *pattern, const struct hr_names *columns,
                      uint64_t batch_max, struct hr_arrow_files **ret_files,
                      struct hr_error *reterr);
 void hr__arrow_files_close(struct hr_arrow_files *files);
+
+/* From now on the cache keeps this much, or one batch; `strict`: and little memory is
+ * kept for later use. */
+void hr__arrow_files_limit(struct hr_arrow_files *files, uint64_t cache_bytes,
+                           bool strict);
+/* What the files keep in memory: fixed, and at least. */
+void hr__arrow_files_kept(struct hr_arrow_files *files, struct hr_op_kept *ret_kept);
 
 /* The batch of record `index`, which exists. */
 const struct hr_arrow_group *

@@ -71,6 +71,12 @@ static void drop(struct hr_chunk_cache *cache, struct entry *entry)
     *entry = (struct entry){0};
 }
 
+static void trim(struct hr_chunk_cache *cache)
+{
+    while (cache->bytes > cache->bytes_max && cache->made.oldest != NULL)
+        drop(cache, (void *)cache->made.oldest);
+}
+
 /* A free entry, for this chunk; NULL: as many threads as entries make one. */
 static struct entry *
 claim(struct hr_chunk_cache *cache, const void *owner, uint64_t number)
@@ -98,9 +104,16 @@ settle(struct hr_chunk_cache *cache, struct entry *entry, struct hr_buffer *buff
         hr__lru_add(&cache->made, &entry->link);
         cache->bytes += hr_buffer_bytes(buffer);
     }
-    while (cache->bytes > cache->bytes_max && cache->made.oldest != NULL)
-        drop(cache, (void *)cache->made.oldest);
+    trim(cache);
     pthread_cond_broadcast(&cache->changed);
+}
+
+void hr__chunk_cache_limit(struct hr_chunk_cache *cache, uint64_t bytes_max)
+{
+    pthread_mutex_lock(&cache->lock);
+    cache->bytes_max = bytes_max;
+    trim(cache);
+    pthread_mutex_unlock(&cache->lock);
 }
 
 enum hr_err

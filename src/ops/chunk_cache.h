@@ -15,6 +15,8 @@ HR_CHECK enum hr_err
 hr__chunk_cache_create(uint64_t bytes_max, struct hr_chunk_cache **ret_cache,
                        struct hr_error *reterr);
 void hr__chunk_cache_destroy(struct hr_chunk_cache *cache); /* NULL is fine */
+/* From now on it keeps this much. */
+void hr__chunk_cache_limit(struct hr_chunk_cache *cache, uint64_t bytes_max);
 
 /* Makes a chunk: called without a lock. */
 typedef enum hr_err hr_chunk_make_fn(void *user, struct hr_buffer **ret_buffer);

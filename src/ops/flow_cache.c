@@ -32,9 +32,10 @@ static const struct hr_param cache_params[] = {
               .help = "where records are kept; null keeps them in memory"),
     HR_P_BYTES(struct cache, budget, .fallback = "0", .has_min = true, .min = 0,
                .not_identity = true,
-               .help = "bytes that it may take; 0: in memory half of the run's memory "
-                       "budget, or a quarter of the machine's memory (or cgroup's) "
-                       "without one; in a folder all but a twentieth of the disk"),
+               .help =
+                   "bytes that it may take; 0: in memory up to half of the run's memory "
+                   "budget, or a quarter of the machine's memory (or cgroup's) "
+                   "without one; in a folder all but a twentieth of the disk"),
     HR_P_ENUM(struct cache, random, .names = random_names, .fallback = "refuse",
               .help = "what to do about ops before it that draw random numbers: refuse "
                       "them, or freeze their draws, the same in all epochs"),
@@ -128,32 +129,43 @@ static bool cache_stamps(const void *params)
     return ((const struct cache *)params)->folder != NULL;
 }
 
-static uint64_t cache_memory(const void *params, uint64_t budget)
+/* Of a cache in memory whose run has a budget. */
+#define LEAST_BYTES ((uint64_t)1 << 20)
+
+static void cache_kept(const void *params, const void *state, uint64_t budget,
+                       struct hr_op_kept *ret_kept)
 {
     const struct cache *p = params;
-    uint64_t machine;
 
+    (void)state;
     if (p->folder != NULL)
-        return 0;
-    if (p->budget > 0)
-        return (uint64_t)p->budget;
-    if (budget > 0)
-        return budget / 2;
-    machine = hr__memory_bytes();
+        return;
+    ret_kept->most = p->budget > 0 ? (uint64_t)p->budget : budget / 2;
+    ret_kept->least = p->budget > 0 ? (uint64_t)p->budget : LEAST_BYTES;
+}
+
+/* Without a budget of its own. */
+static uint64_t default_bytes(uint64_t given)
+{
+    uint64_t machine = hr__memory_bytes();
+
+    if (given > 0)
+        return given;
     return machine > 0 ? machine / 4 : (uint64_t)1 << 30;
 }
 
 /* The cache stays as the first iterator opened it, for all that follow. */
-static enum hr_err cache_start(void *state, uint64_t budget, struct hr_error *error)
+static enum hr_err cache_start(void *state, uint64_t bytes, struct hr_error *error)
 {
     struct state *s = state;
     struct hr_cache_options options = {.folder = s->params->folder,
+                                       .bytes_max = (uint64_t)s->params->budget,
                                        .of = s->of.fingerprint};
     struct hr_cache *cache = NULL;
     enum hr_err code = HR_OK;
 
-    options.bytes_max = options.folder != NULL ? (uint64_t)s->params->budget
-                                               : cache_memory(s->params, budget);
+    if (options.folder == NULL && options.bytes_max == 0)
+        options.bytes_max = default_bytes(bytes);
     pthread_mutex_lock(&s->lock);
     if (s->cache == NULL) {
         code = hr__cache_open(&options, &cache, error);
@@ -449,9 +461,9 @@ const struct hr_op hr_op_flow_cache = {
     .cache.begin = cache_begin,
     .cache.start = cache_start,
     .cache.stamps = cache_stamps,
-    .cache.memory = cache_memory,
     .cache.find = cache_find,
     .cache.holds = cache_holds,
     .cache.dropped = cache_dropped,
     .cache.draws_for = cache_draws_for,
+    .memory.kept = cache_kept,
 };

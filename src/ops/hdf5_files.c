@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/buffer.h"
 #include "core/error.h"
 #include "core/str.h"
 
@@ -387,4 +388,53 @@ void hr__hdf5_files_close(struct hr_hdf5_files *files)
     hr__shards_finish(&files->shards);
     hr__free(files->files);
     hr__free(files);
+}
+
+/* Bytes of a chunk that is unpacked as a whole; else 0. */
+static uint64_t unpacked_bytes(const struct hr_hdf5_dataset *dataset)
+{
+    return dataset->layout == HR_HDF5_CHUNKED && dataset->filter_count > 0
+               ? dataset->chunk_bytes
+               : 0;
+}
+
+static uint64_t largest_chunk(const struct hr_hdf5_files *files)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < files->file_count; i++)
+        for (size_t f = 0; f < files->count; f++) {
+            uint64_t bytes = unpacked_bytes(files->files[i].items[f].dataset);
+
+            most = bytes > most ? bytes : most;
+        }
+    return most;
+}
+
+#define THREAD_CHUNKS 4
+
+/* Chunks that are dropped make room for the next ones: memory that is freed and allocated
+ * again and again stays with the system's allocator. */
+void hr__hdf5_files_limit(struct hr_hdf5_files *files, uint64_t cache_bytes, bool strict)
+{
+    uint64_t keep = cache_bytes + THREAD_CHUNKS * largest_chunk(files);
+
+    hr__chunk_cache_limit(files->cache, cache_bytes);
+    hr__pool_keep(files->pool, strict ? (size_t)(keep > 0 ? keep : 1) : 0);
+}
+
+/* A thread has a chunk, and makes one, which takes its bytes as they are stored and, with
+ * several filters, twice as they are unpacked; and it has a window for each field. */
+void hr__hdf5_files_kept(const struct hr_hdf5_files *files, struct hr_op_kept *ret_kept)
+{
+    uint64_t chunk = largest_chunk(files);
+
+    for (size_t i = 0; i < files->file_count; i++)
+        for (size_t f = 0; f < files->count; f++) {
+            const struct hr_hdf5_dataset *dataset = files->files[i].items[f].dataset;
+
+            ret_kept->fixed += dataset->chunk_count * sizeof *dataset->chunks;
+        }
+    ret_kept->least = chunk;
+    ret_kept->thread = THREAD_CHUNKS * chunk + (files->count + 1) * HR_WINDOW_MAX;
 }

@@ -58,6 +58,12 @@ hr__hdf5_files_open(const char *pattern, const struct hr_pairs *fields,
                     struct hr_hdf5_files **ret_files, struct hr_error *reterr);
 void hr__hdf5_files_close(struct hr_hdf5_files *files);
 
+/* From now on the cache keeps this much; `strict`: and no memory is kept for later use.
+ */
+void hr__hdf5_files_limit(struct hr_hdf5_files *files, uint64_t cache_bytes, bool strict);
+/* What the files keep in memory; `least` is 0 if no chunk is unpacked. */
+void hr__hdf5_files_kept(const struct hr_hdf5_files *files, struct hr_op_kept *ret_kept);
+
 /* The file of record `index` (< records). */
 struct hr_hdf5_source *
 hr__hdf5_files_of(const struct hr_hdf5_files *files, uint64_t index);

@@ -10,15 +10,18 @@
 #include "codec/lz.h"
 #include "core/alloc.h"
 #include "core/bisect.h"
+#include "core/buffer.h"
 #include "core/error.h"
 #include "ops/parquet_where.h"
 #include "store/reader.h"
 #include "store/unpack.h"
 #include "store/window.h"
 
-#define MAPS_MAX 4096    /* files that are mapped */
-#define KEEP_UNITS 8     /* of each column, whatever cache_bytes is */
-#define TAIL_BYTES 65536 /* that are read for the footer at first */
+#define MAPS_MAX 4096      /* files that are mapped */
+#define KEEP_UNITS 8       /* of each column, whatever cache_bytes is */
+#define KEEP_UNITS_LEAST 2 /* in a run with a memory budget: a page, its dictionary */
+#define UNIT_BYTES ((uint64_t)1 << 20) /* of one, until some were made */
+#define TAIL_BYTES 65536               /* that are read for the footer at first */
 
 /* ---- life ---- */
 
@@ -115,6 +118,40 @@ struct make {
 typedef enum hr_err
 make_fn(struct make *make, struct hr_buffer **ret_buffer, uint64_t *ret_bytes);
 
+/* files->mutex is held. */
+static void trim(struct hr_parquet_files *files)
+{
+    while (files->cached_bytes > files->cache_bytes &&
+           files->cached > files->units_least * files->columns.count)
+        drop_oldest(files);
+}
+
+void hr__parquet_files_limit(struct hr_parquet_files *files, uint64_t cache_bytes,
+                             bool strict)
+{
+    pthread_mutex_lock(&files->mutex);
+    files->cache_bytes = cache_bytes;
+    files->units_least = strict ? KEEP_UNITS_LEAST : KEEP_UNITS;
+    trim(files);
+    pthread_mutex_unlock(&files->mutex);
+    hr__pool_keep(files->pool, strict ? 1 : 0);
+}
+
+/* A thread has a page of each column, and makes one, which takes its bytes as they are
+ * stored, as they are unpacked, and as they are decoded. */
+void hr__parquet_files_kept(struct hr_parquet_files *files, struct hr_op_kept *ret_kept)
+{
+    uint64_t unit, columns = files->columns.count;
+
+    pthread_mutex_lock(&files->mutex);
+    unit = files->unit_max > 0 ? files->unit_max : UNIT_BYTES;
+    pthread_mutex_unlock(&files->mutex);
+    ret_kept->fixed = files->group_count *
+                      (sizeof *files->groups + columns * sizeof(struct hr_parquet_part));
+    ret_kept->least = KEEP_UNITS_LEAST * columns * unit;
+    ret_kept->thread = (columns + 2) * unit;
+}
+
 /* Makes a unit that this thread has set busy. */
 static enum hr_err run_make(struct make *make, struct hr_parquet_unit *unit, make_fn *run,
                             struct hr_buffer **ret_buffer)
@@ -132,9 +169,9 @@ static enum hr_err run_make(struct make *make, struct hr_parquet_unit *unit, mak
         hr__lru_add(&files->cached_units, &unit->link);
         files->cached_bytes += bytes;
         files->cached++;
-        while (files->cached_bytes > files->cache_bytes &&
-               files->cached > KEEP_UNITS * files->columns.count)
-            drop_oldest(files);
+        if (bytes > files->unit_max)
+            files->unit_max = bytes;
+        trim(files);
     }
     pthread_cond_broadcast(&files->changed);
     pthread_mutex_unlock(&files->mutex);
@@ -1137,6 +1174,7 @@ hr__parquet_files_open(const char *pattern, const struct hr_names *columns,
         pthread_mutex_init(&files->mutex, NULL);
         pthread_cond_init(&files->changed, NULL);
         files->page_max = page_max;
+        files->units_least = KEEP_UNITS;
         files->pool = hr_pool_create(0);
     }
     if (files == NULL || files->pool == NULL || open.window == NULL ||

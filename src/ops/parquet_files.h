@@ -78,6 +78,8 @@ struct hr_parquet_files {
     struct hr_pool *pool;   /* of unpacked pages */
     uint64_t page_max;      /* bytes that a page, or a fetched column, may take */
     uint64_t cache_bytes;   /* the caller sets it before a record is read */
+    uint64_t unit_max;      /* bytes of the largest unit so far */
+    size_t units_least;     /* of each column that stay, whatever cache_bytes is */
     bool has_zstd;          /* libzstd is there */
     pthread_mutex_t mutex;  /* of the units */
     pthread_cond_t changed; /* a unit is no longer busy */
@@ -94,6 +96,13 @@ hr__parquet_files_open(const char *pattern, const struct hr_names *columns,
                        uint64_t page_max, bool keep_bounds,
                        struct hr_parquet_files **ret_files, struct hr_error *reterr);
 void hr__parquet_files_close(struct hr_parquet_files *files);
+
+/* From now on the cache keeps this much; `strict`: or what a row of one thread takes, if
+ * that is more. */
+void hr__parquet_files_limit(struct hr_parquet_files *files, uint64_t cache_bytes,
+                             bool strict);
+/* What the files keep in memory: fixed, and at least for columns and threads. */
+void hr__parquet_files_kept(struct hr_parquet_files *files, struct hr_op_kept *ret_kept);
 
 /* Removes row groups, and numbers the records of the others; before any is read. Parts
  * have bounds only until then. */

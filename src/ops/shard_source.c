@@ -32,6 +32,7 @@ hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn 
                                     &source->index, reterr);
     else
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    source->unpack_cache = packed != NULL ? packed->cache_bytes : 0;
     if (code == HR_OK)
         *ret_state = source;
     else
@@ -44,6 +45,33 @@ struct hr_packed_limits hr__unpack_limits(const struct hr_shard_params *params)
     return (struct hr_packed_limits){.bytes_max = (uint64_t)params->unpacked_max,
                                      .ratio_max = (uint64_t)params->ratio_max,
                                      .cache_bytes = (uint64_t)params->unpack_cache};
+}
+
+/* A thread has a window for its records, one for lines, and two slabs: one that it fills,
+ * and one whose last rows are in use (shard_rows.c). */
+#define THREAD_BYTES (4 * (uint64_t)HR_WINDOW_MAX)
+
+void hr__shard_source_kept(const void *params, const void *state, uint64_t budget,
+                           struct hr_op_kept *ret_kept)
+{
+    const struct hr_shard_source *source = state;
+    struct hr_shard_memory kept;
+
+    (void)params;
+    hr__shard_index_memory(source->index, &kept);
+    ret_kept->fixed = kept.fixed;
+    ret_kept->least = kept.least;
+    if (kept.least > 0)
+        ret_kept->most = hr__cache_worth(source->unpack_cache, budget);
+    ret_kept->thread = THREAD_BYTES + kept.thread;
+}
+
+void hr__shard_source_limit(const void *params, void *state, uint64_t bytes)
+{
+    struct hr_shard_source *source = state;
+
+    (void)params;
+    hr__shard_index_limit(source->index, hr__cache_limit(source->unpack_cache, bytes));
 }
 
 void hr__shard_source_close(void *state)

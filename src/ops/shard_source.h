@@ -54,6 +54,7 @@ struct hr_shard_source {
     struct hr_window *keys; /* of hr__shard_source_peek */
     uint64_t bytes_max;     /* longer records are bad; 0: no limit */
     uint64_t ending_bytes;  /* at the end of a record, that may come on top */
+    uint64_t unpack_cache;  /* the parameter: bytes of compressed shards that are kept */
 };
 
 /* Makes a state of `bytes` bytes, zeros after its struct hr_shard_source, and opens the
@@ -66,6 +67,14 @@ hr__shard_source_open(const char *pattern, const char *ending, hr_shard_scan_fn 
 /* The limits that the parameters set. */
 struct hr_packed_limits hr__unpack_limits(const struct hr_shard_params *params);
 void hr__shard_source_close(void *state); /* frees it */
+/* hr_op.memory */
+void hr__shard_source_kept(const void *params, const void *state, uint64_t budget,
+                           struct hr_op_kept *ret_kept);
+void hr__shard_source_limit(const void *params, void *state, uint64_t bytes);
+#define HR_SHARD_MEMORY                                                                  \
+    {                                                                                    \
+        .kept = hr__shard_source_kept, .limit = hr__shard_source_limit                   \
+    }
 void hr__shard_source_identity(const void *params, const void *state,
                                struct hr_hasher *hasher);
 

@@ -119,6 +119,24 @@ static bool arrow_locate(const void *params, const void *made, uint64_t index, c
                                    ret_offset);
 }
 
+static void arrow_kept(const void *params, const void *made, uint64_t budget,
+                       struct hr_op_kept *ret_kept)
+{
+    const struct params *p = params;
+
+    hr__arrow_files_kept(((const struct hr_column_source *)made)->files, ret_kept);
+    ret_kept->most = hr__cache_worth((uint64_t)p->batch_cache, budget);
+}
+
+static void arrow_limit(const void *params, void *made, uint64_t bytes)
+{
+    const struct params *p = params;
+
+    hr__arrow_files_limit(((const struct hr_column_source *)made)->files,
+                          hr__cache_limit((uint64_t)p->batch_cache, bytes),
+                          bytes < UINT64_MAX);
+}
+
 const struct hr_op hr_op_source_arrow = {
     .name = "source.arrow",
     .summary = "the rows of Apache Arrow files and streams",
@@ -161,4 +179,5 @@ const struct hr_op hr_op_source_arrow = {
                .locate = arrow_locate,
                .key_name = hr__column_source_key_name,
                .key = hr__column_source_key},
+    .memory = {.kept = arrow_kept, .limit = arrow_limit                    },
 };

@@ -312,4 +312,5 @@ const struct hr_op hr_op_source_csv = {
     .identity = hr__shard_source_identity,
     .apply = hr__row_source_apply,
     .source = HR_ROW_SOURCE(csv_prepare),
+    .memory = HR_SHARD_MEMORY,
 };

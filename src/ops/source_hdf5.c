@@ -523,6 +523,24 @@ static enum hr_err hdf5_key(const void *params, const void *made, size_t i,
     return hr__shard_source_key(code, index, out);
 }
 
+static void hdf5_kept(const void *params, const void *state, uint64_t budget,
+                      struct hr_op_kept *ret_kept)
+{
+    const struct params *p = params;
+
+    hr__hdf5_files_kept(state, ret_kept);
+    if (ret_kept->least > 0)
+        ret_kept->most = hr__cache_worth((uint64_t)p->unpack_cache, budget);
+}
+
+static void hdf5_limit(const void *params, void *state, uint64_t bytes)
+{
+    const struct params *p = params;
+
+    hr__hdf5_files_limit(state, hr__cache_limit((uint64_t)p->unpack_cache, bytes),
+                         bytes < UINT64_MAX);
+}
+
 const struct hr_op hr_op_source_hdf5 = {
     .name = "source.hdf5",
     .summary = "the items of datasets of HDF5 files",
@@ -564,4 +582,5 @@ const struct hr_op hr_op_source_hdf5 = {
                .ahead = hdf5_ahead,
                .key_name = hdf5_key_name,
                .key = hdf5_key},
+    .memory = {.kept = hdf5_kept,     .limit = hdf5_limit},
 };

@@ -153,4 +153,5 @@ const struct hr_op hr_op_source_jsonl = {
     .identity = hr__shard_source_identity,
     .apply = hr__row_source_apply,
     .source = HR_ROW_SOURCE(jsonl_prepare),
+    .memory = HR_SHARD_MEMORY,
 };

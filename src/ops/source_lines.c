@@ -122,4 +122,5 @@ const struct hr_op hr_op_source_lines = {
                .ahead = hr__shard_source_ahead,
                .key_name = lines_key_name,
                .key = lines_key},
+    .memory = HR_SHARD_MEMORY,
 };

@@ -121,6 +121,26 @@ static enum hr_err parquet_open(const struct hr_open *open, void **ret_state)
     return HR_OK;
 }
 
+static void parquet_kept(const void *params, const void *state, uint64_t budget,
+                         struct hr_op_kept *ret_kept)
+{
+    const struct params *p = params;
+    const struct hr_column_source *source = state;
+
+    hr__parquet_files_kept(source->files, ret_kept);
+    ret_kept->most = hr__cache_worth((uint64_t)p->page_cache, budget);
+}
+
+static void parquet_limit(const void *params, void *state, uint64_t bytes)
+{
+    const struct params *p = params;
+    struct hr_column_source *source = state;
+
+    hr__parquet_files_limit(source->files,
+                            hr__cache_limit((uint64_t)p->page_cache, bytes),
+                            bytes < UINT64_MAX);
+}
+
 static void parquet_tell(const void *state, struct hr_str *out)
 {
     const struct hr_column_source *source = state;
@@ -226,4 +246,5 @@ const struct hr_op hr_op_source_parquet = {
                .key_name = hr__column_source_key_name,
                .key = hr__column_source_key},
     .learner.tell = parquet_tell,
+    .memory = {.kept = parquet_kept,     .limit = parquet_limit},
 };

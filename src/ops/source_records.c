@@ -477,4 +477,5 @@ const struct hr_op hr_op_source_records = {
                .ahead = hr__shard_source_ahead,
                .key_name = records_key_name,
                .key = records_key},
+    .memory = HR_SHARD_MEMORY,
 };

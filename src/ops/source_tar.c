@@ -673,4 +673,5 @@ const struct hr_op hr_op_source_tar = {
                .ahead = hr__shard_source_ahead,
                .key_name = tar_key_name,
                .key = tar_key},
+    .memory = HR_SHARD_MEMORY,
 };

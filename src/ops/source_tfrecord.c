@@ -92,4 +92,5 @@ const struct hr_op hr_op_source_tfrecord = {
                .rows_own = true,
                .locate = hr__shard_source_locate,
                .ahead = hr__shard_source_ahead},
+    .memory = HR_SHARD_MEMORY,
 };

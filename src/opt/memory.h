@@ -70,6 +70,13 @@ hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes, uint64_t rea
 /* The part of the budget for buffers of records, pooled ones included; not 0. */
 uint64_t hr__plan_record_bytes(const struct hr_plan *plan);
 
+/* What the cache of a node may keep in a run of this plan; UINT64_MAX: it has no budget.
+ * With what the nodes keep as it was when the budget was divided. */
+uint64_t hr__plan_cache_bytes(const struct hr_plan *plan, uint32_t node);
+/* What nodes keep at least, for one thread: more than it was when they have seen larger
+ * data. */
+uint64_t hr__plan_kept_least(const struct hr_plan *plan);
+
 /* Sets plan->memory.total to the sum of all parts. */
 void hr__plan_sum(struct hr_plan *plan);
 

@@ -37,6 +37,7 @@
 struct division {
     struct hr_plan *plan;
     const struct hr_sizes *sizes;
+    struct hr_op_kept kept; /* by all nodes */
 };
 
 static uint64_t input_bytes(const struct division *d, size_t stage)
@@ -168,14 +169,56 @@ static uint32_t least_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* What a node that is a cache in memory may take of the budget; else 0. */
-static uint64_t cache_bytes(const struct hr_plan *plan, size_t node)
+/* ---- what nodes keep between records ---- */
+
+static struct hr_op_kept kept_of(const struct hr_plan *plan, size_t node)
 {
     const struct hr_graph_node *n = &plan->graph->nodes[node];
+    struct hr_op_kept kept = {0};
 
-    return plan->memory.budget > 0 && n->op->cache.memory != NULL
-               ? n->op->cache.memory(n->params, plan->memory.budget)
-               : 0;
+    if (plan->memory.budget > 0 && n->op->memory.kept != NULL)
+        n->op->memory.kept(n->params, n->state, plan->memory.budget, &kept);
+    if (kept.most < kept.least)
+        kept.most = kept.least;
+    return kept;
+}
+
+/* The sum over all nodes. */
+static struct hr_op_kept kept_of_all(const struct hr_plan *plan)
+{
+    struct hr_op_kept all = {0};
+
+    for (size_t i = 0; i < plan->graph->count; i++) {
+        struct hr_op_kept one = kept_of(plan, i);
+
+        all.fixed = hr__bytes_plus(all.fixed, one.fixed);
+        all.least = hr__bytes_plus(all.least, one.least);
+        all.most = hr__bytes_plus(all.most, one.most);
+        all.thread = hr__bytes_plus(all.thread, one.thread);
+    }
+    return all;
+}
+
+uint64_t hr__plan_kept_least(const struct hr_plan *plan)
+{
+    struct hr_op_kept all = kept_of_all(plan);
+
+    return hr__bytes_plus(all.fixed, hr__bytes_plus(all.least, all.thread));
+}
+
+uint64_t hr__plan_cache_bytes(const struct hr_plan *plan, uint32_t node)
+{
+    struct hr_op_kept all = kept_of_all(plan), one = kept_of(plan, node);
+    uint64_t all_least = hr__bytes_plus(all.fixed, all.least);
+    uint64_t spare = plan->memory.kept > all_least ? plan->memory.kept - all_least : 0;
+    double part = all.most > all.least
+                      ? (double)(one.most - one.least) / (double)(all.most - all.least)
+                      : 0;
+
+    assert(node < plan->graph->count);
+    if (plan->memory.budget == 0)
+        return UINT64_MAX;
+    return hr__bytes_plus(one.least, (uint64_t)(part * (double)spare));
 }
 
 static void want(struct division *d, uint64_t read_ahead, bool running)
@@ -186,8 +229,7 @@ static void want(struct division *d, uint64_t read_ahead, bool running)
 
     m->batch = output_bytes(d);
     m->program = PROGRAM_BYTES;
-    for (size_t i = 0; i < plan->graph->count; i++)
-        m->program = hr__bytes_plus(m->program, cache_bytes(plan, i));
+    m->kept = hr__bytes_plus(d->kept.fixed, d->kept.most);
     m->channel = requests ? channel_bytes(d) : 0;
     m->scratch = 0;
     m->read_ahead = read_ahead > 0 ? read_ahead : READ_AHEAD_BYTES;
@@ -212,6 +254,7 @@ static void want(struct division *d, uint64_t read_ahead, bool running)
         if (d->sizes->stages[i].scratch > m->scratch)
             m->scratch = d->sizes->stages[i].scratch;
     }
+    m->scratch = hr__bytes_plus(m->scratch, d->kept.thread);
     if (!plan->stages[0].direct)
         m->batches_ahead -= m->batches_ahead > 1;
 }
@@ -317,7 +360,8 @@ static uint64_t fixed_bytes(const struct hr_plan *plan)
     uint64_t threads = runners(plan);
 
     return hr__bytes_plus(
-        hr__bytes_plus(m->program, hr__bytes_times(threads, m->scratch)),
+        hr__bytes_plus(hr__bytes_plus(m->program, m->kept),
+                       hr__bytes_times(threads, m->scratch)),
         hr__bytes_times(process_runs(plan) * CHANNELS * threads, m->channel));
 }
 
@@ -414,10 +458,13 @@ static bool shrink(struct division *d, bool keep_read_ahead)
 {
     struct hr_plan *plan = d->plan;
     struct hr_plan_memory *m = &plan->memory;
+    uint64_t kept_least = hr__bytes_plus(d->kept.fixed, d->kept.least);
 
     if (!keep_read_ahead && m->read_ahead > READ_AHEAD_LEAST &&
         m->read_ahead > m->budget / 8) {
         m->read_ahead /= 2;
+    } else if (m->kept > kept_least && m->kept > m->budget / 2) {
+        m->kept -= (m->kept - kept_least + 1) / 2;
     } else if (m->batches_ahead > 2) {
         m->batches_ahead--;
     } else if (shrink_stage(d, 2 * (uint32_t)runners(plan))) {
@@ -432,6 +479,8 @@ static bool shrink(struct division *d, bool keep_read_ahead)
         return true;
     } else if (!keep_read_ahead && m->read_ahead > READ_AHEAD_LEAST) {
         m->read_ahead = READ_AHEAD_LEAST;
+    } else if (m->kept > kept_least) {
+        m->kept -= (m->kept - kept_least + 1) / 2;
     } else {
         return false;
     }
@@ -445,7 +494,7 @@ static bool shrink(struct division *d, bool keep_read_ahead)
 static uint64_t least(const struct division *d, bool keep_read_ahead)
 {
     struct hr_plan reduced = *d->plan;
-    struct division of_reduced = {&reduced, d->sizes};
+    struct division of_reduced = {&reduced, d->sizes, d->kept};
 
     while (shrink(&of_reduced, keep_read_ahead))
         (void)sum(&of_reduced);
@@ -476,12 +525,17 @@ static void blame(const struct division *d, char *text, size_t room)
     const char *what = "the program itself", *name = NULL;
     uint64_t most = PROGRAM_BYTES;
 
-    for (size_t i = 0; i < plan->graph->count; i++)
-        if (cache_bytes(plan, i) > most) {
-            most = cache_bytes(plan, i);
-            what = "the budget of";
+    for (size_t i = 0; i < plan->graph->count; i++) {
+        struct hr_op_kept kept = kept_of(plan, i);
+        uint64_t bytes =
+            hr__bytes_plus(kept.thread, hr__bytes_plus(kept.fixed, kept.least));
+
+        if (bytes > most) {
+            most = bytes;
+            what = "what is kept by";
             name = nodes[i].name;
         }
+    }
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct hr_plan_stage *stage = &plan->stages[i];
         const struct hr_stage_sizes *s = &d->sizes->stages[i];
@@ -577,7 +631,7 @@ static void give_reasons(const struct division *d, int threads, bool measured)
 enum hr_err hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes,
                             uint64_t read_ahead, bool running, struct hr_error *reterr)
 {
-    struct division d = {plan, sizes};
+    struct division d = {plan, sizes, kept_of_all(plan)};
     struct hr_plan_memory *m = &plan->memory;
     int threads = plan->threads;
 

@@ -93,6 +93,31 @@ static void check_limits(const struct hr_plan *plan)
     CHECK(plan->memory.total >= plan->memory.least);
 }
 
+/* Half of the budget if it fits, and less before a run is refused. */
+TEST(a_cache_in_memory_is_reduced_before_a_run_is_refused)
+{
+    struct made m = make("headrace: 1\npipeline:\n  - source.range: {n: 1000}\n"
+                         "  - flow.cache: {}\n  - batch.stack: {size: 32}\n",
+                         2);
+    struct hr_plan_memory *memory = &m.plan.memory;
+    struct hr_error error = {0};
+    uint64_t least;
+
+    memory->budget = (uint64_t)1 << 32;
+    CHECK_OK(hr__plan_divide(&m.plan, &m.sizes, 0, false, NULL));
+    CHECK_EQ_INT(memory->kept, memory->budget / 2);
+    CHECK(memory->total <= memory->budget);
+    for (uint32_t i = 0; i < m.graph->count; i++)
+        if (m.graph->nodes[i].op->memory.kept != NULL)
+            CHECK_EQ_INT(hr__plan_cache_bytes(&m.plan, i), memory->kept);
+    memory->budget = 1;
+    CHECK_EQ_INT(hr__plan_divide(&m.plan, &m.sizes, 0, false, &error), HR_ERR_LIMIT);
+    least = memory->budget = memory->least;
+    CHECK_OK(hr__plan_divide(&m.plan, &m.sizes, 0, false, NULL));
+    CHECK_EQ_INT(memory->total, least);
+    finish(&m);
+}
+
 TEST(any_budget_is_kept_or_refused_with_a_figure_that_then_works)
 {
     uint64_t seed = check_seed();

@@ -21,7 +21,15 @@
 #define INPUT_BYTES ((size_t)128 << 10)
 #define INPUT_REMOTE_BYTES ((size_t)2 << 20)
 #define DECODERS_MAX 4 /* that wait for the next block, of all files */
-#define ROUND 512      /* damage of unknown length is made a multiple: blocks of tar */
+#define BLOCKS_LEAST 4
+/* Of a decoder: its window of the file, and what libraries take for streams that were
+ * packed with their default levels. */
+#define DECODER_BYTES ((uint64_t)1 << 20)
+_Static_assert(HR_PACKED_LEAST == BLOCKS_LEAST * HR_PACKED_BLOCK_ROOM, "blocks");
+_Static_assert(HR_PACKED_DECODERS == DECODERS_MAX * DECODER_BYTES, "decoders");
+_Static_assert(HR_PACKED_THREAD == HR_PACKED_BLOCK_ROOM + DECODER_BYTES,
+               "a block and a decoder");
+#define ROUND 512 /* damage of unknown length is made a multiple: blocks of tar */
 #define CUT_BYTES ((uint64_t)256 << 10)    /* that do not count where a file ends early */
 #define CUT_GZIP_BYTES ((uint64_t)1 << 20) /* gzip: of streams that are longer */
 #define CUT_GZIP_RATIO 16
@@ -1059,6 +1067,31 @@ hr__packed_look(const struct hr_packed_limits *limits, const char *uri, const vo
         uri, hr__packing_name(named), bytes == 0 ? "is empty" : "does not begin so");
 }
 
+static size_t blocks_within(uint64_t bytes)
+{
+    size_t blocks = (size_t)(bytes / HR_PACKED_BLOCK_ROOM);
+
+    return blocks > BLOCKS_LEAST ? blocks : BLOCKS_LEAST;
+}
+
+void hr__packed_cache_limit(struct hr_packed_cache *cache, uint64_t bytes)
+{
+    struct hr_packed_block *block, *next;
+
+    pthread_mutex_lock(&cache->lock);
+    cache->blocks_max = blocks_within(bytes);
+    for (block = (void *)cache->blocks.oldest;
+         block != NULL && cache->block_count > cache->blocks_max; block = next) {
+        next = (void *)block->link.newer;
+        if (block->users > 0)
+            continue;
+        hr__lru_remove(&cache->blocks, &block->link);
+        block->packed->blocks[block->cut] = NULL;
+        free_block(cache, block);
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
+
 enum hr_err
 hr__packed_cache_create(const struct hr_packed_limits *limits,
                         struct hr_packed_cache **ret_cache, struct hr_error *reterr)
@@ -1069,9 +1102,7 @@ hr__packed_cache_create(const struct hr_packed_limits *limits,
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     cache->limits = *limits;
     cache->span = HR_PACKED_BLOCK_BYTES;
-    cache->blocks_max = (size_t)(limits->cache_bytes / HR_PACKED_BLOCK_ROOM);
-    if (cache->blocks_max < 4)
-        cache->blocks_max = 4;
+    cache->blocks_max = blocks_within(limits->cache_bytes);
     pthread_mutex_init(&cache->lock, NULL);
     pthread_cond_init(&cache->changed, NULL);
     *ret_cache = cache;

@@ -42,6 +42,13 @@ hr__packed_cache_create(const struct hr_packed_limits *limits,
                         struct hr_packed_cache **ret_cache, struct hr_error *reterr);
 /* After all files are closed; NULL is fine. */
 void hr__packed_cache_destroy(struct hr_packed_cache *cache);
+/* From now on it keeps this much, or its least. */
+void hr__packed_cache_limit(struct hr_packed_cache *cache, uint64_t bytes);
+/* Bytes of blocks that it keeps at least, of decoders where they stopped, and that a
+ * thread takes while it makes a block. */
+#define HR_PACKED_LEAST ((uint64_t)5 << 20)
+#define HR_PACKED_DECODERS ((uint64_t)4 << 20)
+#define HR_PACKED_THREAD ((uint64_t)9 << 18)
 
 struct hr_packed;
 

@@ -90,9 +90,11 @@ static enum hr_err keep_open(struct hr_shard *shard, struct hr_error *reterr)
 static enum hr_err
 need_cache(struct hr_shard_scan *scan, const struct hr_packed_limits *limits)
 {
-    return scan->index->cache != NULL
-               ? HR_OK
-               : hr__packed_cache_create(limits, &scan->index->cache, scan->error);
+    if (scan->index->cache != NULL)
+        return HR_OK;
+    HR_TRY(hr__packed_cache_create(limits, &scan->index->cache, scan->error));
+    hr__packed_cache_limit(scan->index->cache, 0); /* a scan goes forward */
+    return HR_OK;
 }
 
 /* From now on the shard is what it unpacks to. */
@@ -433,6 +435,32 @@ void hr__shard_index_close(struct hr_shard_index *index)
     hr__free(index->large);
     hr__free(index->lines);
     hr__free(index);
+}
+
+void hr__shard_index_memory(const struct hr_shard_index *index,
+                            struct hr_shard_memory *ret_memory)
+{
+    bool packed = false;
+
+    for (size_t i = 0; i < index->shard_count && !packed; i++)
+        packed = index->shards[i].packed != NULL;
+    *ret_memory = (struct hr_shard_memory){
+        .fixed = index->shard_count * sizeof *index->shards +
+                 index->room * sizeof *index->records +
+                 index->large_room * sizeof *index->large +
+                 index->line_room * sizeof *index->lines,
+    };
+    if (!packed)
+        return;
+    ret_memory->fixed += HR_PACKED_DECODERS;
+    ret_memory->least = HR_PACKED_LEAST;
+    ret_memory->thread = HR_PACKED_THREAD;
+}
+
+void hr__shard_index_limit(struct hr_shard_index *index, uint64_t cache_bytes)
+{
+    if (index->cache != NULL)
+        hr__packed_cache_limit(index->cache, cache_bytes);
 }
 
 uint64_t hr__shard_index_count(const struct hr_shard_index *index)

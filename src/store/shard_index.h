@@ -68,6 +68,18 @@ hr__shard_index_open(const char *pattern, const char *ending, hr_shard_scan_fn *
                      struct hr_shard_index **ret_index, struct hr_error *reterr);
 void hr__shard_index_close(struct hr_shard_index *index); /* NULL is fine */
 
+/* What it keeps in memory, in bytes. */
+struct hr_shard_memory {
+    uint64_t fixed;  /* the index, and idle decoders */
+    uint64_t least;  /* of compressed shards; 0: there are none */
+    uint64_t thread; /* and while a thread unpacks */
+};
+void hr__shard_index_memory(const struct hr_shard_index *index,
+                            struct hr_shard_memory *ret_memory);
+/* From now on the cache of compressed shards keeps this much, or its least. Any thread.
+ */
+void hr__shard_index_limit(struct hr_shard_index *index, uint64_t cache_bytes);
+
 uint64_t hr__shard_index_count(const struct hr_shard_index *index);
 
 /* Shards that were not scanned. */

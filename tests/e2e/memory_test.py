@@ -2,13 +2,14 @@
 
     python3 tests/e2e/memory_test.py HEADRACE SOURCE_DIR [part of a name]
 
-Random graphs over photos of 0.1 to 5 megapixels and over lines of up to 2 MB run with random budgets, each in a process
-of its own. HEADRACE_TEST_GRAPHS is their number, HEADRACE_TEST_SEED the first seed; a graph that fails can be run alone
+Random graphs over photos of 0.1 to 5 megapixels, lines of up to 2 MB, and shards and tables of texts run with random
+budgets, each in a process of its own. HEADRACE_TEST_GRAPHS is their number, HEADRACE_TEST_SEED the first seed; a graph that fails can be run alone
 with its own seed. `make nightly` runs hundreds, and each op that makes pixels and each batcher with the least budget
 that works. What counts is the peak resident size of the process that the user
 starts. It contains what it shares with worker processes; their own heaps are not part of the budget, nor is a text
 file, whose pages the kernel takes back at any time.
 """
+import gzip
 import itertools
 import os
 import random
@@ -128,6 +129,87 @@ def a_record_that_is_larger_than_all_that_were_looked_at_is_named():
     check(path, folder, budget, words)
 
 
+# ---- what nodes keep between records ----
+
+@test
+def a_cache_in_memory_gets_what_is_left():
+    """The figure that a refusal names works at once: it counts a small cache, not half of what was given."""
+    check(graph("cached", HEAD + "  - image.resize: {size: 1000}\n  - flow.cache: {}\n  - batch.pad: {size: 4}\n"),
+          photos(), 10**6)
+
+
+def some_text(count, seed=1):
+    """Texts of about 9 kB that compress well, but not to nothing."""
+    draw = random.Random(seed)
+    words = [f"{draw.getrandbits(40):x}" for _ in range(500)]
+    return [" ".join(draw.choices(words, k=draw.randrange(10, 2000))) for _ in range(count)]
+
+
+@test
+def unpacked_shards_keep_a_budget():
+    """60 MB in gzip, more than `unpack_cache` keeps without a budget would leave of 40 MB."""
+    path = temp / "packed.txt.gz"
+    with gzip.open(path, "wt", compresslevel=1) as file:
+        file.writelines(line + "\n" for line in some_text(6000))
+    check(graph("packed", "params:\n  data: {type: path}\npipeline:\n  - source.lines: {path: \"${data}\"}\n"
+                "  - order.shuffle: {seed: 1}\n  - order.take: {count: 400}\n  - batch.pad: {size: 4}\n"), path, 40 * 10**6,
+          ["--threads", "2"])
+
+
+def arrow_like(kind, path, texts):
+    """A compressed table of texts; False: pyarrow is not installed."""
+    try:
+        import pyarrow
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError:
+        return False
+    table = pyarrow.table({"text": texts, "number": list(range(len(texts)))})
+    if kind == "parquet":
+        pyarrow.parquet.write_table(table, path, row_group_size=400, compression="zstd", use_dictionary=False)
+    else:
+        with pyarrow.ipc.new_file(path, table.schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd")) as file:
+            file.write_table(table, 200)
+    return True
+
+
+def hdf5(path, texts):
+    """Chunks of rows of bytes in gzip; False: h5py is not installed."""
+    try:
+        import h5py
+        import numpy
+    except ImportError:
+        return False
+    rows = numpy.frombuffer("".join(texts).encode()[:len(texts) * 4000], numpy.uint8).reshape(-1, 4000)
+    with h5py.File(path, "w") as file:
+        file.create_dataset("text", data=rows, chunks=(100, 4000), compression="gzip", compression_opts=1)
+        file.create_dataset("number", data=numpy.arange(len(rows)))
+    return True
+
+
+def write_table(kind, path, texts):
+    if path.exists():
+        return True
+    return hdf5(path, texts) if kind == "hdf5" else arrow_like(kind, path, texts)
+
+
+@test
+def decoded_pages_keep_a_budget():
+    done = 0
+    for kind in ("parquet", "arrow", "hdf5"):
+        path = temp / f"pages.{kind}"
+        if not write_table(kind, path, some_text(4000)):
+            continue
+        done += 1
+        text = (f"params:\n  data: {{type: path}}\npipeline:\n  - source.{kind}: {{path: \"${{data}}\"}}\n"
+                "  - order.shuffle: {seed: 1}\n  - order.take: {count: 400}\n  - batch.pad: {size: 4}\n")
+        for budget in (10**6, 60 * 10**6):
+            part = check(graph(kind, text), path, budget, ["--threads", "2"])[1]
+            print(f"# {part:.2f} {kind}", flush=True)
+    if done == 0:
+        raise Skip("neither pyarrow nor h5py is installed")
+
+
 # ---- every op, every batcher ----
 
 MADE = "image.color_jitter: {brightness: 0.3}"  # makes the pixels
@@ -227,6 +309,29 @@ def some_lines(data_seed):
     return path
 
 
+def some_shards(draw, data_seed):
+    """(the source, data): texts of many sizes in files of records, compressed or not. Tables if their writer is there."""
+    lines = some_lines(data_seed)
+    kind = draw.choice(["tar", "tfrecord", "records", "gzip", "parquet", "arrow", "hdf5"])
+    path = temp / f"{kind}-{data_seed}"
+    texts = some_text(1500, data_seed)
+    if kind == "gzip":
+        if not path.exists():
+            with gzip.open(path, "wt", compresslevel=1) as file:
+                file.writelines(text + "\n" for text in texts)
+        return "source.lines: {path: \"${data}\"}", path
+    if kind in ("parquet", "arrow", "hdf5") and write_table(kind, path, texts):
+        return f"source.{kind}: {{path: \"${{data}}\"}}", path
+    kind = kind if kind in ("tar", "tfrecord") else "records"
+    path = temp / f"{kind}-{data_seed}"
+    if not path.exists():
+        source = graph("lines", "params:\n  data: {type: path}\npipeline:\n  - source.list: {path: \"${data}\"}\n")
+        run("pack", source, "-p", f"data={lines}", "-o", path, "--format", kind, "--shard-bytes", 10**7, "-q")
+    return {"tar": "source.tar: {path: \"${data}\"}",
+            "tfrecord": "source.tfrecord: {path: \"${data}\", field: text}",
+            "records": "source.records: {path: \"${data}\"}"}[kind], path
+
+
 def image_step(draw):
     size = draw.choice([100, 224, 500, 1000, 2000])
     return draw.choice([
@@ -251,8 +356,13 @@ def chain_step(draw, condition):
 
 def random_graph(draw, data_seed):
     """(steps, data)"""
-    if draw.random() < 0.2:
+    kind = draw.random()
+    if kind < 0.2:
         data, steps, condition = some_lines(data_seed), ["source.list: {path: \"${data}\"}"], "text.length != 3"
+    elif kind < 0.5:
+        source, data = some_shards(draw, data_seed)
+        condition = "number != 3" if "hdf5" in source else "text.length != 3"
+        steps = [source, *draw.choice([[], ["order.take: {count: 100}", f"order.shuffle: {{seed: {draw.randrange(9)}}}"]])]
     else:
         data, condition = some_photos(draw, data_seed), "image.height != 3"
         steps = ["source.files: {path: \"${data}\", labels: none}", "image.decode: {}"]
