@@ -2,11 +2,12 @@
 
     PYTHONPATH=$(sh tools/python-path) python bench/python/variants.py [ROUNDS]
 
-Each graph is profiled and its variants are chosen as `pipe.optimize()` does; then they run in turns, each in a process
-of its own. Figures are ratios to inline in the same round (medians). A machine that has other work gives worker
-processes more or less than their part of it by chance; there the ratio of processes is that of CPU time on the cores
-that there are, and that of threads, which wait for a lock, the lesser of that and of wall time. Inline is the unit, not
-a choice: `loader(threads=0)` decides it. docs/decisions/0013 has results with and without the GIL.
+Each graph is profiled and its variants are chosen as `pipe.optimize()` does; then they run in turns of 0.3 s, each
+after what it made ahead was taken. Figures are ratios to inline in the same round (medians). On a quiet machine they
+are those of wall time. Other work gives two threads more of the machine than one, also where a lock would let only one
+run on free cores; there they are those of CPU time on the cores that there are, and two threads make at most as much
+as the functions that never release the GIL let them. Inline is the unit, not a choice: `loader(threads=0)` decides it.
+docs/decisions/0013 has results with and without the GIL.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ import numpy as np
 
 import headrace as hr
 
-SECONDS = 0.7
+SLICE = 0.3  # seconds
+REST, REST_MAX = 0.05, 1.0
 THREADS = 2
 CLOSE = 0.05  # a choice that loses less than this is as good as the best
 SCALE = np.float32(1 / 255)
@@ -95,6 +97,7 @@ CASES: dict[str, tuple[list[Callable[..., Any]], int]] = {
     "1 MB in and out": ([large, turned], 8),
     "150 kB to a number": ([picture, sums], 32),
 }
+HOLD = (same, short, long, turned, sums)  # never release the GIL
 VARIANTS = {"inline": 0, "threads": THREADS, "processes": THREADS}
 
 
@@ -130,21 +133,46 @@ def processor() -> float:
     return ran / 1e9
 
 
-def measure(pipe: Any, threads: int) -> None:
-    """Prints records per second and microseconds of CPU time per record."""
-    with pipe.loader(threads=threads, output="headrace") as loader:
-        batches = iter(loader)
-        begin = time.perf_counter()
-        while time.perf_counter() - begin < SECONDS / 2:  # until everything made ahead is consumed
+def rest(loader: Any) -> None:
+    """Waits until the loader has made all that it may make ahead."""
+    before, end = -1, time.perf_counter() + REST_MAX
+    while (ready := loader.stats()["batches_ready"]) != before and time.perf_counter() < end:
+        before = ready
+        time.sleep(REST)
+
+
+def slice_of(loader: Any, batches: Any) -> tuple[float, float]:
+    """Records per second and microseconds of CPU time per record, after what was made ahead."""
+    end = time.perf_counter() + SLICE
+    while loader.stats()["batches_ready"] > 0 and time.perf_counter() < end:
+        next(batches)
+    count, busy, begin = 0, processor(), time.perf_counter()
+    while (taken := time.perf_counter() - begin) < SLICE:
+        count += next(batches).records
+    made = count / taken, (processor() - busy) / count * 1e6
+    rest(loader)
+    return made
+
+
+def turns(case: str, names: list[str], moved: str, rounds: int) -> None:
+    """Runs the variants in turns, and prints what each slice made."""
+    with contextlib.ExitStack() as stack:
+        loaders = []
+        for name in names:
+            pipe = chosen(case, moved) if name == "chosen" else pipeline(case, name)
+            loader = stack.enter_context(pipe.loader(threads=VARIANTS.get(name, THREADS), output="headrace"))
+            batches = iter(loader)
             next(batches)
-        count, busy, begin = 0, processor(), time.perf_counter()
-        while (taken := time.perf_counter() - begin) < SECONDS:
-            count += next(batches).records
-        print(count / taken, (processor() - busy) / count * 1e6)
+            rest(loader)
+            loaders.append((name, loader, batches))
+        for at in range(rounds):
+            for name, loader, batches in loaders[at % len(loaders) :] + loaders[: at % len(loaders)]:
+                print(name, *slice_of(loader, batches))
 
 
 def choose(case: str) -> None:
-    """Prints what is predicted: the functions that go to processes, and the rates of inline, threads, processes."""
+    """Prints what is predicted: the functions that go to processes, and the rates of inline, threads, processes and
+    the choice; then the part of the CPU time of functions that never release the GIL."""
     from headrace import build, optimizing
 
     pipe = pipeline(case, "threads")
@@ -160,7 +188,9 @@ def choose(case: str) -> None:
         for ways, which in ((alone, ""), (found, ""), (found, names))
     ]
     moved = [at for at, step in enumerate(steps) if step.moved]
-    print(",".join(map(str, moved)) or "-", *rates, found[0].rate)
+    spent = [(fn, costs[step.node].cpu_ns) for fn, step in zip(CASES[case][0], steps, strict=True)]
+    held = sum(ns for fn, ns in spent if fn in HOLD) / sum(node.cpu_ns for node in costs if "batch" not in node.op)
+    print(",".join(map(str, moved)) or "-", *rates, found[0].rate, held)
 
 
 def chosen(case: str, moved: str) -> Any:
@@ -179,31 +209,30 @@ def child(*words: str) -> list[str]:
     return done.stdout.split()
 
 
-def ratio(rounds: list[dict[str, tuple[float, float]]], variant: str, moved: bool) -> float:
-    """The rate of a variant by that of inline. `moved`: all functions are in processes."""
+def ratio(rounds: list[dict[str, tuple[float, float]]], variant: str, held: float) -> float:
+    """The rate of a variant by that of inline. held: the part of its time with a lock that one thread at a time has."""
     wall = statistics.median(one[variant][0] / one["inline"][0] for one in rounds)
     cpus = len(os.sched_getaffinity(0))
     if variant == "inline" or os.getloadavg()[0] < cpus / 2:
         return wall
     work = statistics.median(min(THREADS, cpus) * one["inline"][1] / one[variant][1] for one in rounds)
-    return work if moved else min(wall, work)
+    return min(work, 1 / held) if held > 0 else work
 
 
 def report(case: str, rounds: int) -> bool:
     """Runs a case; returns whether the choice was the best or close to it."""
-    moved, *predicted = child("choose", case)
+    moved, *predicted, held = child("choose", case)
     rates = dict(zip([*VARIANTS, "chosen"], map(float, predicted), strict=True))
     every = ",".join(map(str, range(len(CASES[case][0]))))
     same_as = {"-": "threads", every: "processes"}.get(moved)
     names = [*VARIANTS] if same_as else [*VARIANTS, "chosen"]
-    found: list[dict[str, tuple[float, float]]] = []
-    for at in range(rounds):
-        one = {}
-        for name in names[at % len(names) :] + names[: at % len(names)]:
-            rate, cost = child("run", case, name, moved)
-            one[name] = (float(rate), float(cost))
-        found.append(one)
-    ratios = {name: ratio(found, name, name == "processes") for name in names}
+    words = child("turns", case, ",".join(names), moved, str(rounds))
+    slices = [(words[at], float(words[at + 1]), float(words[at + 2])) for at in range(0, len(words), 3)]
+    found = [
+        {name: (rate, cost) for name, rate, cost in slices[at : at + len(names)]}
+        for at in range(0, len(slices), len(names))
+    ]
+    ratios = {name: ratio(found, name, float(held) if name == "threads" else 0) for name in names}
     choice = same_as or "chosen"
     best = max(names[1:], key=lambda name: ratios[name])
     good = ratios[choice] >= (1 - CLOSE) * ratios[best]
@@ -232,9 +261,7 @@ def main(rounds: int) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["choose"]:
         choose(sys.argv[2])
-    elif sys.argv[1:2] == ["run"]:
-        _, _, name, variant, moved = sys.argv
-        pipe = chosen(name, moved) if variant == "chosen" else pipeline(name, variant)
-        measure(pipe, THREADS if variant == "chosen" else VARIANTS[variant])
+    elif sys.argv[1:2] == ["turns"]:
+        turns(sys.argv[2], sys.argv[3].split(","), sys.argv[4], int(sys.argv[5]))
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 15)
