@@ -148,3 +148,24 @@ def test_wrong_joins_are_refused(tmp_path: pathlib.Path) -> None:
         print(hr.join(left.where("x > 1"), right, on="id", prefix=["l_", "r_"]).record_count)
     with pytest.raises(hr.HeadraceError, match="orders those of one input otherwise in every epoch"):
         print(hr.join(left.shuffle(), right, on="id", prefix=["l_", "r_"]).record_count)
+
+
+def test_a_cache_tells_joins_of_other_orders_apart(tmp_path: pathlib.Path) -> None:
+    left = numbers(tmp_path / "left.csv", id=[1, 2, 3, 4] * 3, a=range(12))
+    right = numbers(tmp_path / "right.csv", id=[1, 2, 3, 4, 4], b=range(5))
+    for some, rows in ((left.take(8), range(8)), (left.skip(4), range(4, 12)), (left, range(12))):
+        pipe = hr.join(some, right, on="id")
+        expected = [(i % 4 + 1, i, b) for i in rows for b in ((3, 4) if i % 4 == 3 else (i % 4,))]
+        for _ in range(2):
+            assert rows_of(pipe.cache(tmp_path / "kept"), epochs=2) == 2 * expected
+
+
+def test_parts_of_a_join_share_no_left_record(rng: random.Random, tmp_path: pathlib.Path) -> None:
+    left = numbers(tmp_path / "left.csv", id=[rng.randrange(20) for _ in range(50)], a=range(50))
+    right = numbers(tmp_path / "right.csv", id=list(range(20)) * 2, b=range(40))
+    pipe = hr.join(left, right, on="id")
+    parts = [rows_of(part) for part in hr.split(pipe, [0.5, 0.5], seed=rng.randrange(1000), by="a")]
+    assert sorted(parts[0] + parts[1]) == sorted(rows_of(pipe))
+    assert not {a for _, a, _ in parts[0]} & {a for _, a, _ in parts[1]}
+    by_right = [rows_of(part) for part in hr.split(pipe, [0.5, 0.5], seed=rng.randrange(1000), by="b")]
+    assert not {b for *_, b in by_right[0]} & {b for *_, b in by_right[1]}
