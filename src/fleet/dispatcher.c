@@ -32,29 +32,49 @@ static struct hr_net *net_of(struct hr_dispatcher_process *d)
 
 static void list_changed(struct hr_dispatcher_process *d)
 {
+    hr_buffer_unref(d->list);
+    d->list = NULL;
     for (uint32_t i = 1; i <= d->peers_max; i++)
         d->peers[i].wants_list = d->peers[i].is_client;
 }
 
-static void send_list(struct hr_dispatcher_process *d, uint32_t to)
+/* Once for all clients. Without memory it stays NULL, and is tried again. */
+static void make_list(struct hr_dispatcher_process *d)
 {
-    struct hr_frame frame = {.type = HR_FRAME_WORKERS};
     struct hr_str list;
 
     hr__str_init(&list);
+    d->list_count = 0;
     for (uint32_t i = 1; i <= d->peers_max; i++) {
         const char *address = d->peers[i].address;
 
         if (address == NULL || list.length + strlen(address) >= HR_FRAME_LIST_MAX)
             continue;
-        hr__str_addf(&list, "%s\n", address);
-        frame.count++;
+        hr__str_add(&list, address);
+        hr__str_add(&list, "\n");
+        d->list_count++;
     }
-    if (hr__str_ok(&list)) {
-        hr__fleet_send_text(net_of(d), to, &frame, hr__str_text(&list), list.length);
-        d->peers[to].wants_list = false;
-    }
+    if (hr__str_ok(&list))
+        d->list = hr_buffer_create(list.length);
+    if (d->list != NULL && list.length > 0)
+        memcpy(hr_buffer_data(d->list), hr__str_text(&list), list.length);
     hr__str_finish(&list);
+}
+
+static void send_list(struct hr_dispatcher_process *d, uint32_t to)
+{
+    struct hr_frame frame = {.type = HR_FRAME_WORKERS};
+
+    if (d->list == NULL)
+        make_list(d);
+    d->peers[to].wants_list = d->list == NULL;
+    if (d->list == NULL)
+        return;
+    frame.count = d->list_count;
+    hr__net_send_body(
+        net_of(d), to, &frame,
+        &(struct hr_net_part){hr_buffer_data(d->list), hr_buffer_bytes(d->list), d->list},
+        1);
 }
 
 /* One at a time, so that a client that does not read gathers none. */
@@ -339,6 +359,7 @@ static void close_dispatcher(struct hr_service *service)
         d->jobs = job->next;
         hr__free(job);
     }
+    hr_buffer_unref(d->list);
     hr__http_close(d->control);
     hr__events_add(d->events, "dispatcher_stopped", NULL);
     hr__events_close(d->events);

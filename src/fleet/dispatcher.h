@@ -41,7 +41,9 @@ struct hr_dispatcher_process {
     struct hr_dispatcher_job *jobs;
     uint32_t peers_max, jobs_max;
     uint64_t started_ns, jobs_refused;
-    uint64_t made, sent;      /* bytes, of all workers so far */
+    uint64_t made, sent;    /* bytes, of all workers so far */
+    struct hr_buffer *list; /* of workers, as clients get it; NULL: it changed */
+    uint32_t list_count;
     struct hr_http *control;  /* or NULL */
     struct hr_events *events; /* or NULL */
 };
