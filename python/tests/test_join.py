@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pathlib
 import random
+import re
+import subprocess
 from typing import Any
 
 import pytest
@@ -169,3 +171,20 @@ def test_parts_of_a_join_share_no_left_record(rng: random.Random, tmp_path: path
     assert not {a for _, a, _ in parts[0]} & {a for _, a, _ in parts[1]}
     by_right = [rows_of(part) for part in hr.split(pipe, [0.5, 0.5], seed=rng.randrange(1000), by="b")]
     assert not {b for *_, b in by_right[0]} & {b for *_, b in by_right[1]}
+
+
+def test_a_memory_budget_counts_the_pairs(command: str, tmp_path: pathlib.Path) -> None:
+    numbers(tmp_path / "left.csv", id=[7] * 400, a=range(400))
+    numbers(tmp_path / "right.csv", id=[7] * 300, b=range(300))
+    kept = []
+    for count in (1, 400):
+        (tmp_path / "graph.yaml").write_text(
+            f"headrace: 1\npipeline:\n  - source.csv: {{path: '{tmp_path}/left.csv'}}\n"
+            f"  - order.take: {{count: {count}}}\n    name: left\n"
+            f"  - source.csv: {{path: '{tmp_path}/right.csv'}}\n    name: right\n    inputs: []\n"
+            "  - flow.join: {on: id}\n    inputs: [left, right]\n  - batch.stack: {size: 10}\n"
+        )
+        args = [command, "plan", str(tmp_path / "graph.yaml"), "--memory", "200MB"]
+        plan = subprocess.run(args, check=True, capture_output=True, text=True).stdout
+        kept.append(int(re.search(r"^  kept: (\d+)$", plan, re.MULTILINE)[1]))  # type: ignore[index]
+    assert kept[1] - kept[0] == 8 * 300 * 399

@@ -444,6 +444,15 @@ static uint64_t join_map(const void *state, size_t input, uint64_t at)
     return at < pairs->count ? pairs->at[input][at] : 0;
 }
 
+static void join_kept(const void *params, const void *state, uint64_t budget,
+                      struct hr_op_kept *ret_kept)
+{
+    const struct pairs *pairs = state;
+
+    (void)params, (void)budget;
+    ret_kept->fixed = pairs->count * 2 * sizeof **pairs->at;
+}
+
 static void join_tell(const void *state, struct hr_str *out)
 {
     static const char *const sides[] = {"left", "right"};
@@ -471,7 +480,8 @@ const struct hr_op hr_op_flow_join = {
         "whose key cannot be read is an error. Keys are integers or texts, and those of "
         "both inputs must be the same kind. They are read once, when the graph is "
         "opened: "
-        "each pair then takes 8 bytes of memory, and meanwhile each record of the second "
+        "each pair then takes 8 bytes of memory, which a budget counts, and meanwhile "
+        "each record of the second "
         "input 24 to 40 bytes and its key, each of the first 4. So the smaller table is "
         "best the second input.\n\n"
         "Keys are those of the sources, under the names that they have there, whatever "
@@ -496,4 +506,5 @@ const struct hr_op hr_op_flow_join = {
     .apply = join_apply,
     .zip = {.by = join_by, .count = join_count, .map = join_map},
     .learner.tell = join_tell,
+    .memory.kept = join_kept,
 };
