@@ -96,6 +96,7 @@ _DEFAULTS = {
     "ordered": True,
     "optimize": False,
     "on_error": "fail",
+    "service_compress": "auto",
     "ray": False,
     "shard": "auto",
     "eval": False,

@@ -93,7 +93,7 @@ def test_functions_that_hold_the_lock_move_and_give_the_same_bytes() -> None:
         assert "noisy: processes: a record takes 200 us" in text
     assert fast.fingerprint == pipe.fingerprint
     assert digest(fast) == digest(fast, threads=0) == digest(pipe) == digest(pipe, threads=0)
-    with pipe.loader(epochs=1, seed=3) as one, fast.loader(epochs=1, seed=3) as other:
+    with pipe.loader(output="numpy", epochs=1, seed=3) as one, fast.loader(output="numpy", epochs=1, seed=3) as other:
         first = iter(one)
         for _ in range(3):
             next(first)
@@ -180,7 +180,7 @@ def test_a_plan_cannot_send_what_was_not_pickled() -> None:
 def test_a_loader_uses_saved_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path))
     pipe = hr.range(200).map(busy, fields="value", name="busy").batch(8)
-    with pipe.loader(epochs=1, seed=3, optimize=True) as loader:  # nothing is saved
+    with pipe.loader(output="numpy", epochs=1, seed=3, optimize=True) as loader:  # nothing is saved
         want = [batch["value"].tobytes() for batch in loader]
         assert all(one.variant == "threads" for one in codes_of(loader))
     costs = json.loads(costs_of(pipe, busy=(2e5, 1.0, 2.1e5)).text)
@@ -188,13 +188,13 @@ def test_a_loader_uses_saved_costs(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     if costs["machine"]["cores"] < 2:
         pytest.skip("one core: nothing moves")
     save(pipe._built.graph, Profile(json.dumps(costs)))
-    with pipe.loader(epochs=1, seed=3, optimize=True) as loader:
+    with pipe.loader(output="numpy", epochs=1, seed=3, optimize=True) as loader:
         assert [batch["value"].tobytes() for batch in loader] == want
         assert [one.variant for one in codes_of(loader)] == ["processes"]
         assert [batch["value"].tobytes() for batch in loader] == want
         if loader.optimization is not None:
             assert loader.optimization.ways[0].processes == "busy"
-    with pipe.loader(epochs=1, seed=3, optimize=True, threads=0) as loader:
+    with pipe.loader(output="numpy", epochs=1, seed=3, optimize=True, threads=0) as loader:
         assert [batch["value"].tobytes() for batch in loader] == want
         assert [one.variant for one in codes_of(loader)] == ["threads"]
 
