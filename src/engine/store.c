@@ -85,6 +85,20 @@ bool hr__store_may_share(const struct hr_runner *runner, const struct hr_value *
                                  bytes <= 2 * value->bytes + runner->engine->owner_spare);
 }
 
+/* Whether its owner keeps all of a value: the head of a ragged one that was read from
+ * somewhere lies in the arena. */
+static bool is_whole(const struct hr_value *value)
+{
+    const char *from = hr_buffer_data(value->owner), *head;
+
+    if (value->kind == HR_VALUE_BYTES)
+        return true;
+    if (value->kind != HR_VALUE_RAGGED)
+        return hr__value_contiguous(value);
+    head = (const char *)value->u.ragged;
+    return head >= from && head < from + hr_buffer_bytes(value->owner);
+}
+
 enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
                            struct hr_value *ret_value)
 {
@@ -94,8 +108,7 @@ enum hr_err hr__store_keep(struct hr_runner *runner, struct hr_value *value,
     enum hr_err code;
     void *memory;
 
-    if (value->owner != NULL && (list || hr__value_contiguous(value)) &&
-        hr__store_may_share(runner, value)) {
+    if (value->owner != NULL && is_whole(value) && hr__store_may_share(runner, value)) {
         *ret_value = *value;
         value->owner = NULL;
         assert(hr__value_is_made(ret_value));

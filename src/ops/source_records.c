@@ -358,8 +358,8 @@ static enum hr_err set_fields(struct hr_op_ctx *ctx, struct hr_buffer *owner,
     struct hr_wire_single single;
 
     assert(aligned || !in_arena);
-    if (state->ragged || !aligned)
-        owner = NULL; /* it does not keep the heads of ragged values, nor a copy */
+    if (!aligned)
+        owner = NULL; /* it does not keep a copy */
     if (!in_arena && copied && owner == NULL)
         HR_TRY(copy_whole(ctx, &data, bytes));
     HR_TRY(hr__wire_reader_open(&state->reader, data, bytes, &ctx->thread->arena, &single,

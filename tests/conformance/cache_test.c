@@ -83,6 +83,25 @@ static const char *numbers_text(const char *cache)
     return text;
 }
 
+/* Lists of words, of which each is taken from the cache many times in a batch. */
+static const char *words_text(const char *cache)
+{
+    static char text[4096];
+
+    snprintf(text, sizeof text,
+             "headrace: 1\npipeline:\n"
+             "  - source.files: {path: '%s', labels: folder}\n"
+             "  - order.take: {count: 4}\n"
+             "  - order.shuffle: {}\n"
+             "  - text.split: {field: data}\n"
+             "%s%s%s"
+             "  - order.repeat: {count: 45}\n"
+             "  - batch.pad: {size: 9, drop_last: false}\n",
+             photos_good(), cache != NULL ? "  - flow.cache: {" : "",
+             cache != NULL ? cache : "", cache != NULL ? "}\n" : "");
+    return text;
+}
+
 typedef const char *make_text(const char *cache);
 
 static struct outcome_job job_of(const char *text)
@@ -149,6 +168,16 @@ TEST(numbers_are_the_same_with_a_cache_and_without)
     for (int i = 0; i < 6; i++)
         outcome_free(
             check_equal(numbers_text, i % 2 == 0 ? cache : "random: freeze", i / 2 * 2));
+}
+
+TEST(words_are_the_same_with_a_cache_and_without)
+{
+    for (int i = 0; i < 8; i++) {
+        char cache[700];
+
+        snprintf(cache, sizeof cache, "folder: '%s'", new_folder());
+        outcome_free(check_equal(words_text, i % 2 == 0 ? cache : "", i / 2 * 3));
+    }
 }
 
 TEST(runs_with_a_cache_resume_like_those_without)
@@ -672,7 +701,7 @@ TEST(a_memory_budget_holds_the_cache_too)
     outcome = outcome_run(&job);
     CHECK(outcome->code != HR_ERR_END);
     CHECK_HAS(outcome->error.message, "memory budget");
-    CHECK_HAS(outcome->error.message, "the budget of 'flow.cache'");
+    CHECK_HAS(outcome->error.message, "kept by 'flow.cache'");
     outcome_free(outcome);
     job.text = photos_text("");
     outcome = run(&job);
