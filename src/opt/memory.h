@@ -70,6 +70,10 @@ hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes, uint64_t rea
 /* The part of the budget for buffers of records, pooled ones included; not 0. */
 uint64_t hr__plan_record_bytes(const struct hr_plan *plan);
 
+/* What a node keeps between records, and the sum over all; zeros without a budget. */
+struct hr_op_kept hr__plan_kept(const struct hr_plan *plan, uint32_t node);
+struct hr_op_kept hr__plan_kept_all(const struct hr_plan *plan);
+
 /* What the cache of a node may keep in a run of this plan; UINT64_MAX: it has no budget.
  * With what the nodes keep as it was when the budget was divided. */
 uint64_t hr__plan_cache_bytes(const struct hr_plan *plan, uint32_t node);

@@ -169,58 +169,6 @@ static uint32_t least_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* ---- what nodes keep between records ---- */
-
-static struct hr_op_kept kept_of(const struct hr_plan *plan, size_t node)
-{
-    const struct hr_graph_node *n = &plan->graph->nodes[node];
-    struct hr_op_kept kept = {0};
-
-    if (plan->memory.budget > 0 && n->op->memory.kept != NULL)
-        n->op->memory.kept(n->params, n->state, plan->memory.budget, &kept);
-    if (kept.most < kept.least)
-        kept.most = kept.least;
-    return kept;
-}
-
-/* The sum over all nodes. */
-static struct hr_op_kept kept_of_all(const struct hr_plan *plan)
-{
-    struct hr_op_kept all = {0};
-
-    for (size_t i = 0; i < plan->graph->count; i++) {
-        struct hr_op_kept one = kept_of(plan, i);
-
-        all.fixed = hr__bytes_plus(all.fixed, one.fixed);
-        all.least = hr__bytes_plus(all.least, one.least);
-        all.most = hr__bytes_plus(all.most, one.most);
-        all.thread = hr__bytes_plus(all.thread, one.thread);
-    }
-    return all;
-}
-
-uint64_t hr__plan_kept_least(const struct hr_plan *plan)
-{
-    struct hr_op_kept all = kept_of_all(plan);
-
-    return hr__bytes_plus(all.fixed, hr__bytes_plus(all.least, all.thread));
-}
-
-uint64_t hr__plan_cache_bytes(const struct hr_plan *plan, uint32_t node)
-{
-    struct hr_op_kept all = kept_of_all(plan), one = kept_of(plan, node);
-    uint64_t all_least = hr__bytes_plus(all.fixed, all.least);
-    uint64_t spare = plan->memory.kept > all_least ? plan->memory.kept - all_least : 0;
-    double part = all.most > all.least
-                      ? (double)(one.most - one.least) / (double)(all.most - all.least)
-                      : 0;
-
-    assert(node < plan->graph->count);
-    if (plan->memory.budget == 0)
-        return UINT64_MAX;
-    return hr__bytes_plus(one.least, (uint64_t)(part * (double)spare));
-}
-
 static void want(struct division *d, uint64_t read_ahead, bool running)
 {
     struct hr_plan *plan = d->plan;
@@ -525,8 +473,8 @@ static void blame(const struct division *d, char *text, size_t room)
     const char *what = "the program itself", *name = NULL;
     uint64_t most = PROGRAM_BYTES;
 
-    for (size_t i = 0; i < plan->graph->count; i++) {
-        struct hr_op_kept kept = kept_of(plan, i);
+    for (uint32_t i = 0; i < plan->graph->count; i++) {
+        struct hr_op_kept kept = hr__plan_kept(plan, i);
         uint64_t bytes =
             hr__bytes_plus(kept.thread, hr__bytes_plus(kept.fixed, kept.least));
 
@@ -631,7 +579,7 @@ static void give_reasons(const struct division *d, int threads, bool measured)
 enum hr_err hr__plan_divide(struct hr_plan *plan, const struct hr_sizes *sizes,
                             uint64_t read_ahead, bool running, struct hr_error *reterr)
 {
-    struct division d = {plan, sizes, kept_of_all(plan)};
+    struct division d = {plan, sizes, hr__plan_kept_all(plan)};
     struct hr_plan_memory *m = &plan->memory;
     int threads = plan->threads;
 
