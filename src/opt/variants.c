@@ -255,19 +255,21 @@ static bool is_simpler(const struct hr_variant_set *a, const struct hr_variant_s
     return a->cpu_ns < b->cpu_ns;
 }
 
-/* Of the sets that are as fast as the best, the simplest; the written one unless that
- * gains enough. */
+/* Of the sets that are as fast as the best and gain enough, the simplest; the written one
+ * if the best does not. */
 static size_t best_of(const struct hr_variants *found)
 {
     const struct hr_variant_set *sets = found->sets;
+    double least = HR_VARIANT_GAIN * sets[found->written].rate;
     size_t best = 0;
 
+    if (sets[0].rate < least)
+        return found->written;
     for (size_t i = 1; i < found->set_count; i++)
-        if (sets[i].rate * EQUAL >= sets[0].rate && is_simpler(&sets[i], &sets[best]))
+        if (sets[i].rate * EQUAL >= sets[0].rate && sets[i].rate >= least &&
+            is_simpler(&sets[i], &sets[best]))
             best = i;
-    return sets[best].rate >= HR_VARIANT_GAIN * sets[found->written].rate
-               ? best
-               : found->written;
+    return best;
 }
 
 /* Sorts the sets, the chosen one first. */
