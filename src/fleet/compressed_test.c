@@ -3,6 +3,8 @@
  */
 #include "fleet/compressed.h"
 
+#include <math.h>
+
 #include "core/alloc.h"
 #include "core/rng.h"
 #include "tests/support/check.h"
@@ -123,7 +125,8 @@ TEST(a_sample_says_about_what_the_whole_gives)
         CHECK_OK(hr__compressed_write(&squeezer, kinds[trial % 2], &pieces, pool, &body,
                                       NULL));
         if (trial < 2 && body != NULL) /* the sample is all of it */
-            CHECK_EQ_INT(cost.ratio * (double)pieces.bytes + 20, hr_buffer_bytes(body));
+            CHECK_EQ_INT(llround(cost.ratio * (double)pieces.bytes) + 20,
+                         hr_buffer_bytes(body));
         hr_buffer_unref(body);
         hr__parcel_drop(&pieces);
     }
