@@ -133,6 +133,7 @@ TEST(threads_share_it)
     pthread_t threads[4];
 
     CHECK_OK(hr__chunk_cache_create(10 * BYTES, &cache, NULL));
+    (void)check_seed(); /* drawn and printed before there are threads */
     for (int i = 0; i < 4; i++)
         CHECK_EQ_INT(pthread_create(&threads[i], NULL, read_some, cache), 0);
     for (int i = 0; i < 4; i++)
