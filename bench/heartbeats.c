@@ -32,7 +32,7 @@
 #define PEERS (WORKERS + RUNS)
 #define FILES (PEERS + 500)
 #define BEAT_S 0.1
-#define SLICES 100 /* of a beat: so many connections are served together */
+#define SLICES 100 /* a beat is sent in as many parts, each to its share of the peers */
 #define SECONDS 5.0
 #define CALLS_MAX 4096
 #define POSITIONS 1000
@@ -83,16 +83,6 @@ static void start(struct dispatcher *d)
     read_address(out, d->address, sizeof d->address);
     read_address(out, d->control, sizeof d->control);
     fclose(out);
-}
-
-static double cpu_of(pid_t pid)
-{
-    struct timespec t = {0};
-    clockid_t clock;
-
-    if (clock_getcpuclockid(pid, &clock) == 0)
-        (void)clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static double resident_of(pid_t pid)
@@ -297,12 +287,12 @@ static void run_round(struct bench *bench)
     caller = (struct caller){.address = d.control};
     if (pthread_create(&thread, NULL, call_all, &caller) != 0)
         bench_die("cannot start a thread");
-    cpu = cpu_of(d.pid);
+    cpu = bench_cpu_of(d.pid);
     beats = 0;
     begin = bench_now();
     beat_for(SECONDS);
-    bench_add(bench, "dispatcher, cores", (cpu_of(d.pid) - cpu) / (bench_now() - begin),
-              -1);
+    bench_add(bench, "dispatcher, cores",
+              (bench_cpu_of(d.pid) - cpu) / (bench_now() - begin), -1);
     bench_add(bench, "beats per second, thousands",
               1e-3 * (double)beats / (bench_now() - begin), -1);
     __atomic_store_n(&caller.stopped, true, __ATOMIC_RELEASE);

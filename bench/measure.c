@@ -47,9 +47,9 @@ void bench_must(enum hr_err code, const struct hr_error *error)
 
 static double seconds_of(clockid_t clock)
 {
-    struct timespec t;
+    struct timespec t = {0};
 
-    clock_gettime(clock, &t);
+    (void)clock_gettime(clock, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -61,6 +61,13 @@ double bench_now(void)
 double bench_cpu_seconds(void)
 {
     return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+double bench_cpu_of(pid_t pid)
+{
+    clockid_t clock;
+
+    return clock_getcpuclockid(pid, &clock) == 0 ? seconds_of(clock) : 0;
 }
 
 void bench_pin(int cpus)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "headrace/engine.h"
 
@@ -93,6 +94,7 @@ void bench_must(enum hr_err code, const struct hr_error *error);
 
 double bench_now(void);         /* seconds */
 double bench_cpu_seconds(void); /* of the process, all threads */
+double bench_cpu_of(pid_t pid); /* of another process; 0 if it is gone */
 
 /* Restricts the process and the threads it starts from now on to the first `cpus` CPUs of
  * those it had at the start; 0: all of them. */

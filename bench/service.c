@@ -187,16 +187,6 @@ struct service {
     const char *ca; /* NULL: without TLS */
 };
 
-static double process_cpu(pid_t pid)
-{
-    struct timespec t = {0};
-    clockid_t clock;
-
-    if (clock_getcpuclockid(pid, &clock) == 0)
-        (void)clock_gettime(clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- reading ---- */
 
 static uint64_t sink;
@@ -317,13 +307,13 @@ static void bare(struct bench *bench, const char *row, const struct what *what, 
     for (size_t i = 0; i < warm + count; i++) {
         if (i == warm) {
             wall = bench_now();
-            cpu = bench_cpu_seconds() + process_cpu(sender);
+            cpu = bench_cpu_seconds() + bench_cpu_of(sender);
         }
         receive(fd, ring[i % RING], message);
         read_all(ring[i % RING], message);
     }
     add(bench, row, what, bench_now() - wall,
-        bench_cpu_seconds() + process_cpu(sender) - cpu);
+        bench_cpu_seconds() + bench_cpu_of(sender) - cpu);
     stop(&(struct process){.pid = sender});
     for (int i = 0; i < RING; i++)
         free(ring[i]);
@@ -399,12 +389,12 @@ static void run(struct bench *bench, const char *row, const struct what *what,
     for (size_t i = 0; i < what->warm + what->count; i++) {
         if (i == what->warm) {
             wall = bench_now();
-            cpu = bench_cpu_seconds() + (worker > 0 ? process_cpu(worker) : 0);
+            cpu = bench_cpu_seconds() + (worker > 0 ? bench_cpu_of(worker) : 0);
         }
         next(iter);
     }
     add(bench, row, what, bench_now() - wall,
-        bench_cpu_seconds() + (worker > 0 ? process_cpu(worker) : 0) - cpu);
+        bench_cpu_seconds() + (worker > 0 ? bench_cpu_of(worker) : 0) - cpu);
     hr_iter_close(iter);
     hr_graph_unref(graph);
 }
