@@ -93,26 +93,7 @@ prepare(struct hr_squeezer *s, enum hr_compression kind, struct hr_error *reterr
 static const char *gather(const struct hr_squeezer *s,
                           const struct hr_parcel_pieces *pieces, size_t at, size_t bytes)
 {
-    size_t have = 0;
-
-    for (size_t i = 0; i < pieces->count && have < bytes; i++) {
-        const struct hr_net_part *part = &pieces->parts[i];
-        size_t more;
-
-        if (at >= part->bytes) {
-            at -= part->bytes;
-            continue;
-        }
-        more = part->bytes - at;
-        if (have == 0 && more >= bytes)
-            return part->data + at;
-        more = more < bytes - have ? more : bytes - have;
-        memcpy(s->block + have, part->data + at, more);
-        have += more;
-        at = 0;
-    }
-    assert(have == bytes);
-    return s->block;
+    return hr__net_gather(pieces->parts, pieces->count, at, bytes, s->block);
 }
 
 /* Writes a block to `to`, which has room for it as it is; returns its size there. */

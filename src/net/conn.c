@@ -136,14 +136,13 @@ void hr__conn_arm(struct hr_conn *conn)
         hr__event.del(conn->on_write);
 }
 
-/* The next run of a body, in one piece. */
-static const char *
-run_of(struct hr_net *net, const struct hr_net_out *out, size_t at, size_t bytes)
+const char *hr__net_gather(const struct hr_net_part *parts, size_t count, size_t at,
+                           size_t bytes, char *room)
 {
     size_t have = 0;
 
-    for (size_t i = 0; i < out->part_count && have < bytes; i++) {
-        const struct hr_net_part *part = &out->parts[i];
+    for (size_t i = 0; i < count && have < bytes; i++) {
+        const struct hr_net_part *part = &parts[i];
         size_t more;
 
         if (at >= part->bytes) {
@@ -154,11 +153,12 @@ run_of(struct hr_net *net, const struct hr_net_out *out, size_t at, size_t bytes
         if (have == 0 && more >= bytes)
             return part->data + at;
         more = more < bytes - have ? more : bytes - have;
-        memcpy(net->run + have, part->data + at, more);
+        memcpy(room + have, part->data + at, more);
         have += more;
         at = 0;
     }
-    return net->run;
+    assert(have == bytes);
+    return room;
 }
 
 /* Hashes the body up to a run beyond what was sent. */
@@ -170,7 +170,10 @@ static void sum_ahead(struct hr_net *net, struct hr_net_out *out)
         size_t left = out->body_bytes - out->summed;
         size_t bytes = left < HR_FRAME_RUN ? left : HR_FRAME_RUN;
 
-        out->sum = hr__frame_sum(out->sum, run_of(net, out, out->summed, bytes), bytes);
+        out->sum = hr__frame_sum(
+            out->sum,
+            hr__net_gather(out->parts, out->part_count, out->summed, bytes, net->run),
+            bytes);
         out->summed += bytes;
     }
 }

@@ -76,6 +76,11 @@ struct hr_net_part {
 };
 #define HR_NET_PARTS_MAX 256u
 
+/* The `bytes` bytes of the parts from `at` on, which are there: in place if they lie in
+ * one part, else copied to `room`. */
+const char *hr__net_gather(const struct hr_net_part *parts, size_t count, size_t at,
+                           size_t bytes, char *room);
+
 struct hr_net;
 
 /* HR_ERR_MEMORY, HR_ERR_IO, HR_ERR_UNSUPPORTED (no libevent). */
