@@ -118,51 +118,25 @@ static size_t take_pairs(const char *text, struct pair *pairs, size_t room)
 #define PAIRS_MAX (ROWS_MAX * ROWS_MAX)
 #define BATCH "  - batch.stack: {size: 3, drop_last: false}\n"
 
-TEST(pairs_are_those_of_a_loop)
+/* Of random tables, of which the first rows are joined, those of the left several times,
+ * as the orders before the join say. */
+static void check_pairs(int rounds, uint64_t stream, const int most[2], int passes,
+                        const char *left, const char *right)
 {
     static struct pair pairs[PAIRS_MAX];
     struct hr_rng rng;
 
-    hr__rng_init(&rng, check_seed(), 0, 1);
-    for (int round = 0; round < 60; round++) {
+    hr__rng_init(&rng, check_seed(), 0, stream);
+    for (int round = 0; round < rounds; round++) {
         struct tables t;
         size_t count, at = 0;
 
         draw_tables(&t, &rng);
         write_tables(&t, check_temp_dir());
-        count = take_pairs(join_text("", "", BATCH), pairs, PAIRS_MAX);
-        for (int a = 0; a < t.counts[LEFT]; a++)
-            for (int b = 0; b < t.counts[RIGHT]; b++) {
-                if (t.keys[LEFT][a] < 0 || t.keys[LEFT][a] != t.keys[RIGHT][b])
-                    continue;
-                CHECK(at < count);
-                CHECK_EQ_INT(pairs[at].a, a);
-                CHECK_EQ_INT(pairs[at++].b, b);
-            }
-        CHECK_EQ_INT(at, count);
-    }
-}
-
-/* Orders before a join choose and repeat the records that it joins. */
-TEST(pairs_of_inputs_in_other_orders_are_those_of_a_loop)
-{
-    static struct pair pairs[PAIRS_MAX];
-    struct hr_rng rng;
-
-    hr__rng_init(&rng, check_seed(), 0, 2);
-    for (int round = 0; round < 20; round++) {
-        struct tables t;
-        size_t count, at = 0;
-
-        draw_tables(&t, &rng);
-        write_tables(&t, check_temp_dir());
-        count = take_pairs(join_text("  - order.take: {count: 20}\n"
-                                     "  - order.repeat: {count: 2}\n",
-                                     "  - order.take: {count: 30}\n", BATCH),
-                           pairs, PAIRS_MAX);
-        for (int pass = 0; pass < 2; pass++)
-            for (int a = 0; a < t.counts[LEFT] && a < 20; a++)
-                for (int b = 0; b < t.counts[RIGHT] && b < 30; b++) {
+        count = take_pairs(join_text(left, right, BATCH), pairs, PAIRS_MAX);
+        for (int pass = 0; pass < passes; pass++)
+            for (int a = 0; a < t.counts[LEFT] && a < most[LEFT]; a++)
+                for (int b = 0; b < t.counts[RIGHT] && b < most[RIGHT]; b++) {
                     if (t.keys[LEFT][a] < 0 || t.keys[LEFT][a] != t.keys[RIGHT][b])
                         continue;
                     CHECK(at < count);
@@ -171,6 +145,19 @@ TEST(pairs_of_inputs_in_other_orders_are_those_of_a_loop)
                 }
         CHECK_EQ_INT(at, count);
     }
+}
+
+TEST(pairs_are_those_of_a_loop)
+{
+    check_pairs(60, 1, (const int[]){ROWS_MAX, ROWS_MAX}, 1, "", "");
+}
+
+/* Orders before a join choose and repeat the records that it joins. */
+TEST(pairs_of_inputs_in_other_orders_are_those_of_a_loop)
+{
+    check_pairs(20, 2, (const int[]){20, 30}, 2,
+                "  - order.take: {count: 20}\n  - order.repeat: {count: 2}\n",
+                "  - order.take: {count: 30}\n");
 }
 
 /* 25 pairs, four of left record 1. */
