@@ -8,8 +8,8 @@
 
 #include "core/alloc.h"
 #include "core/rng.h"
-#include "headrace/code.h"
 #include "opt/opt.h"
+#include "opt/opt_test_util.h"
 #include "opt/reorder.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
@@ -24,34 +24,10 @@ struct made {
     struct hr_cost_machine machine;
 };
 
-static void *enter(void *user)
-{
-    return user;
-}
-
-static void leave(void *user, void *token)
-{
-    (void)user;
-    (void)token;
-}
-
-static enum hr_err call(void *user, struct hr_code_call *code, struct hr_error *reterr)
-{
-    (void)user;
-    (void)code;
-    (void)reterr;
-    return HR_OK;
-}
-
 static enum hr_err add_code(void *user, struct hr_graph *graph, struct hr_error *reterr)
 {
-    static const struct hr_code locked = {
-        .identity = "1", .call = call, .enter = enter, .leave = leave};
-    static const struct hr_code free_code = {.identity = "2", .call = call};
-    enum hr_err code = hr_graph_code(graph, "locked", &locked, reterr);
-
     (void)user;
-    return code == HR_OK ? hr_graph_code(graph, "free", &free_code, reterr) : code;
+    return opt_test_add_code(graph, reterr);
 }
 
 static struct made make(const char *pipeline, int threads, const bool *processes)

@@ -8,7 +8,7 @@
 #include "core/alloc.h"
 #include "core/rng.h"
 #include "core/str.h"
-#include "headrace/code.h"
+#include "opt/opt_test_util.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
 
@@ -18,25 +18,6 @@
     ": int64\"]}\n    name: " name "\n"
 #define SOURCE "  - source.range: {n: 50}\n"
 #define BATCH "  - batch.stack: {size: 8}\n"
-
-static void *enter(void *user)
-{
-    return user;
-}
-
-static void leave(void *user, void *token)
-{
-    (void)user;
-    (void)token;
-}
-
-static enum hr_err call(void *user, struct hr_code_call *code, struct hr_error *reterr)
-{
-    (void)user;
-    (void)code;
-    (void)reterr;
-    return HR_OK;
-}
 
 static enum hr_err start(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
 {
@@ -56,19 +37,13 @@ static void end(void *user, int64_t id)
 /* `user`: whether there is a host. */
 static enum hr_err add_code(void *user, struct hr_graph *graph, struct hr_error *reterr)
 {
-    static const struct hr_code locked = {
-        .identity = "1", .call = call, .enter = enter, .leave = leave};
-    static const struct hr_code stays = {.identity = "2",
-                                         .call = call,
-                                         .enter = enter,
-                                         .leave = leave,
-                                         .stays = "it is a lambda"};
-    static const struct hr_code no_lock = {.identity = "3", .call = call};
+    struct hr_code stays = opt_test_locked;
     static const struct hr_code_host host = {.start = start, .kill = end};
 
-    CHECK_OK(hr_graph_code(graph, "locked", &locked, reterr));
+    stays.identity = "3";
+    stays.stays = "it is a lambda";
+    CHECK_OK(opt_test_add_code(graph, reterr));
     CHECK_OK(hr_graph_code(graph, "stays", &stays, reterr));
-    CHECK_OK(hr_graph_code(graph, "free", &no_lock, reterr));
     return user != NULL ? hr_graph_code_host(graph, &host, reterr) : HR_OK;
 }
 
