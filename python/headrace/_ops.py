@@ -1689,16 +1689,16 @@ def flow_join(
     record without a match is left out; `headrace explain` says how many of each input
     are used. A key that is null matches nothing; a damaged record whose key cannot be
     read is an error. Keys are integers or texts, and those of both inputs must be the
-    same kind. They are read once, when the graph is opened: each pair then takes 8
-    bytes of memory, which a budget counts, and meanwhile each record of the second
-    input 24 to 40 bytes and its key, each of the first 4. So the smaller table is best
-    the second input.  Keys are those of the sources, under the names that they have
-    there, whatever ops before the join rename or change. The field `on` comes once;
-    other names that both inputs have need a `prefix`. Inputs must know their number of
-    records: filters, expansions, batches and shuffles come after it, and a shuffle
-    costs the same there. Steps before it run for each record that is joined, and draw
-    the same for a record that is joined twice; steps after it draw anew for each. To
-    join by position instead, see flow.zip.
+    same kind. They are read once, when the graph is opened: each pair takes 8 bytes of
+    memory, which a budget counts. While they are read, a record of the second input
+    takes 24 to 40 bytes and its key, one of the first 4 bytes: put the smaller table
+    second.  Keys are read from the sources, under the names they have there: a rename
+    or cast before the join has no effect on them. The output has the field `on` once;
+    other names that both inputs have need a `prefix`. Both inputs must know their
+    number of records: filters, expansions, batches and shuffles come after it, and a
+    shuffle costs the same there. Steps before it run for each joined record, with the
+    same random draws for a record that is joined twice; steps after it draw anew for
+    each. To join by position instead, see flow.zip.
 
     Args:
         pipelines: what is joined.
