@@ -354,18 +354,11 @@ def moved_as_saved(built: build.Built, node: Node, threads: int) -> Moved | None
 
 
 @contextlib.contextmanager
-def workers_of(built: build.Built) -> Iterator[tuple[build.Built, str]]:
-    """The same for a graph whose code stays in its variant."""
-    with workers(built):
-        yield built, ""
-
-
-@contextlib.contextmanager
-def everywhere(built: build.Built, node: Node) -> Iterator[tuple[build.Built, str]]:
-    """A graph whose user code can be measured in all variants, and its workers; if they do not start: `built`, and
-    why."""
+def measurable(built: build.Built, node: Node, variants: bool) -> Iterator[tuple[build.Built, str]]:
+    """A graph with its workers, whose user code can be measured in all variants if `variants`; where they do not start
+    for that: `built` with its own, and why."""
     with contextlib.ExitStack() as stack:
-        found, why = with_variants(built, node), ""
+        found, why = with_variants(built, node) if variants else built, ""
         try:
             stack.enter_context(workers(found))
         except CodeError as error:
@@ -460,7 +453,7 @@ def optimized(
     costs = _given(given)
     built = _separate(pipeline._built, pipeline._node)
     variants = variants and may_move(built)
-    with everywhere(built, pipeline._node) if variants else workers_of(built) as (built, why):
+    with measurable(built, pipeline._node, variants) as (built, why):
         if costs is None and not fresh:
             costs = saved(built.graph, inline=True)
             if costs is not None and variants and not why and not knows_variants(costs):

@@ -457,10 +457,10 @@ class Pipeline(Methods):
             fuse: compose nodes as a run would. Default: each makes its own result, so that each has its own cost.
             seed: of order and augmentation.
         """
-        from .optimizing import everywhere, workers_of
+        from .optimizing import measurable
         from .profiling import profile
 
-        with everywhere(self._built, self._node) if threads == 0 else workers_of(self._built) as (built, _):
+        with measurable(self._built, self._node, threads == 0) as (built, _):
             return profile(built.graph, seconds, records, width, threads, fuse, seed)
 
     @checked
