@@ -38,8 +38,7 @@ void hr__arrow_files_close(struct hr_arrow_files *files)
     hr__free(files->groups);
     hr__free(files->places);
     hr__free(files->dictionaries);
-    if (files->pool != NULL)
-        hr_pool_unref(files->pool);
+    hr_pool_unref(files->pool);
     pthread_mutex_destroy(&files->mutex);
     hr__free(files);
 }
