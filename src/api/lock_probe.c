@@ -39,9 +39,7 @@ static uint32_t node_at(const struct hr_engine *engine)
 
 static const struct hr_code *code_of(const struct hr_engine *engine, uint32_t node)
 {
-    const struct hr_graph_node *n = &engine->graph->nodes[node];
-
-    return ((const struct hr_code_use *)n->op->code(n->state))->code;
+    return hr__node_code(&engine->graph->nodes[node])->code;
 }
 
 /* CPU time of the engine's thread. */

@@ -255,18 +255,13 @@ static bool is_fatal(enum hr_err code)
 
 /* ---- which nodes ---- */
 
-static const struct hr_code_use *use_of(const struct hr_graph_node *node)
-{
-    return node->op->code != NULL ? node->op->code(node->state) : NULL;
-}
-
 /* Returns whether there are any. */
 static bool choose_threads(struct run *r)
 {
     bool any = false;
 
     for (uint32_t i = 0; i < r->graph->count; i++) {
-        const struct hr_code_use *use = use_of(&r->graph->nodes[i]);
+        const struct hr_code_use *use = hr__node_code(&r->graph->nodes[i]);
 
         r->nodes[i] = use != NULL && use->variant != HR_CODE_INLINE;
         any = any || r->nodes[i];
@@ -282,7 +277,7 @@ static bool choose_processes(struct run *r, int turn)
 
     for (uint32_t i = 0; i < r->graph->count; i++) {
         const struct hr_graph_node *node = &r->graph->nodes[i];
-        const struct hr_code_use *use = use_of(node);
+        const struct hr_code_use *use = hr__node_code(node);
         bool beside = false;
 
         r->nodes[i] = false;
@@ -304,7 +299,7 @@ static double serial_of(const struct run *r, uint32_t node)
     const struct hr_profile_node *n = r->known[node];
     double width, held = hr__lock_held(&r->seen[node], &width);
 
-    if (use_of(&r->graph->nodes[node])->code->enter == NULL)
+    if (hr__node_code(&r->graph->nodes[node])->code->enter == NULL)
         return 0;
     if (width > SERIAL_WIDTH_MAX)
         return HR_PROFILE_UNKNOWN;

@@ -96,8 +96,7 @@ static bool is_own_code(const struct hr_engine *engine)
 
 static const char *code_name(const struct hr_graph_node *node)
 {
-    const struct hr_code_use *use =
-        node->op->code != NULL ? node->op->code(node->state) : NULL;
+    const struct hr_code_use *use = hr__node_code(node);
 
     return use != NULL ? use->name : node->op->name;
 }

@@ -160,7 +160,7 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     step->op = n->op;
     step->params = n->params;
     step->state = n->state;
-    step->code = n->op->code != NULL ? n->op->code(n->state) : NULL;
+    step->code = hr__node_code(n);
     step->node = planned->node;
     step->draw_id = n->draw_id;
     step->when = n->when;

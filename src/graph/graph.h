@@ -160,6 +160,12 @@ size_t hr__graph_stamped(const struct hr_graph *graph, uint32_t node, bool *ret_
 int hr__graph_bound_value(const struct hr_graph *graph, const struct hr_graph_node *node,
                           size_t at);
 
+/* The user code that a node calls; NULL: it is none. */
+static inline const struct hr_code_use *hr__node_code(const struct hr_graph_node *node)
+{
+    return node->op->code != NULL ? node->op->code(node->state) : NULL;
+}
+
 /* Whether the node's records have numbers of their own: it is a source, a merge or a join
  * by keys. */
 static inline bool hr__node_numbers(const struct hr_graph_node *node)

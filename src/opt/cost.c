@@ -62,7 +62,7 @@ static double
 exclusive_part(const struct costing *c, uint32_t node, enum hr_plan_variant variant)
 {
     const struct hr_graph_node *n = node_at(c, node);
-    const struct hr_code_use *use = n->op->code != NULL ? n->op->code(n->state) : NULL;
+    const struct hr_code_use *use = hr__node_code(n);
 
     if (use == NULL)
         return 0;

@@ -10,7 +10,7 @@
 /* The reason of a step that shares no work with others. */
 static const char *place_of(const struct hr_graph_node *n)
 {
-    const struct hr_code_use *use = n->op->code != NULL ? n->op->code(n->state) : NULL;
+    const struct hr_code_use *use = hr__node_code(n);
 
     if (use == NULL)
         return "runs in the same thread on the same record";

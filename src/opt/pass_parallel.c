@@ -28,7 +28,7 @@ variant_of(const struct hr_plan *plan, const struct hr_opt_settings *settings,
            const bool *remote, uint32_t node)
 {
     const struct hr_graph_node *n = &plan->graph->nodes[node];
-    const struct hr_code_use *use = n->op->code != NULL ? n->op->code(n->state) : NULL;
+    const struct hr_code_use *use = hr__node_code(n);
     bool wanted = settings->processes != NULL && settings->processes[node];
 
     if (remote[node])

@@ -121,7 +121,7 @@ static enum hr_err check_variant(const struct check *c, uint32_t node,
                                  enum hr_plan_variant variant, const struct where *where)
 {
     const struct hr_graph_node *n = &c->graph->nodes[node];
-    const struct hr_code_use *use = n->op->code != NULL ? n->op->code(n->state) : NULL;
+    const struct hr_code_use *use = hr__node_code(n);
 
     if (variant == HR_PLAN_REMOTE)
         return FAIL(c, HR_ERR_UNSUPPORTED, where,

@@ -32,9 +32,7 @@ struct choosing {
 
 static const struct hr_code_use *use_of(const struct choosing *c, uint32_t node)
 {
-    const struct hr_graph_node *n = &c->graph->nodes[node];
-
-    return n->op->code != NULL ? n->op->code(n->state) : NULL;
+    return hr__node_code(&c->graph->nodes[node]);
 }
 
 /* ---- candidates ---- */
