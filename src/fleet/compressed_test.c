@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/rng.h"
 #include "tests/support/check.h"
+#include "wire/frame.h"
 
 static struct hr_pool *pool;
 static struct hr_rng rng;

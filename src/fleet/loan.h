@@ -15,6 +15,7 @@
 
 #include "core/buffer.h"
 #include "fleet/parcel.h"
+#include "net/net.h"
 
 /* The body of a SHARED frame: a table of pieces, then the parcel's written part, at a
  * multiple of 64 bytes. */

@@ -12,7 +12,7 @@
 #define HR_FLEET_PARCEL_H
 
 #include "engine/batch.h"
-#include "net/net.h"
+#include "net/parts.h"
 #include "wire/value.h"
 
 #define HR_PARCEL_VERSION 3u

@@ -136,31 +136,6 @@ void hr__conn_arm(struct hr_conn *conn)
         hr__event.del(conn->on_write);
 }
 
-const char *hr__net_gather(const struct hr_net_part *parts, size_t count, size_t at,
-                           size_t bytes, char *room)
-{
-    size_t have = 0;
-
-    for (size_t i = 0; i < count && have < bytes; i++) {
-        const struct hr_net_part *part = &parts[i];
-        size_t more;
-
-        if (at >= part->bytes) {
-            at -= part->bytes;
-            continue;
-        }
-        more = part->bytes - at;
-        if (have == 0 && more >= bytes)
-            return part->data + at;
-        more = more < bytes - have ? more : bytes - have;
-        memcpy(room + have, part->data + at, more);
-        have += more;
-        at = 0;
-    }
-    assert(have == bytes);
-    return room;
-}
-
 /* Hashes the body up to a run beyond what was sent. */
 static void sum_ahead(struct hr_net *net, struct hr_net_out *out)
 {

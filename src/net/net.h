@@ -31,7 +31,7 @@
 
 #include <pthread.h>
 
-#include "headrace/buffer.h"
+#include "net/parts.h"
 #include "net/tls.h"
 #include "net/token.h"
 #include "wire/frame.h"
@@ -67,19 +67,6 @@ struct hr_net_options {
     const struct hr_net_hooks *hooks;
     void *user;
 };
-
-/* A piece of a body. */
-struct hr_net_part {
-    const char *data;
-    size_t bytes;
-    struct hr_buffer *owner;
-};
-#define HR_NET_PARTS_MAX 256u
-
-/* The `bytes` bytes of the parts from `at` on, which are there: in place if they lie in
- * one part, else copied to `room`. */
-const char *hr__net_gather(const struct hr_net_part *parts, size_t count, size_t at,
-                           size_t bytes, char *room);
 
 struct hr_net;
 
