@@ -408,6 +408,7 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
     struct hr_graph_keys keys[HR_NODE_INPUTS_MAX];
     const struct hr_keys *all[HR_NODE_INPUTS_MAX];
     void *state = n->state;
+    size_t key_count = 0;
     enum hr_err code = HR_OK;
 
     assert(n->state == NULL || n->op->source.prepare != NULL);
@@ -422,12 +423,16 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
         open.input = &f->graph->nodes[n->inputs[0]].schema;
     if (n->op->order.by != NULL || n->op->zip.by != NULL)
         open.keys = all;
-    for (size_t i = 0; open.keys != NULL && code == HR_OK && i < n->input_count; i++) {
+    while (open.keys != NULL && code == HR_OK && key_count < n->input_count) {
+        size_t i = key_count++;
+
         code = hr__graph_keys(f->graph, node, i, &keys[i], f->error);
         all[i] = &keys[i].base;
     }
     if (code == HR_OK)
         code = n->op->open(&open, &state);
+    for (size_t i = 0; i < key_count; i++)
+        hr__graph_keys_finish(&keys[i]);
     if (code == HR_OK) {
         n->state = state;
         return HR_OK;

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/alloc.h"
+
 static const char *key_name(const struct hr_graph_node *source, size_t i);
 
 /* The number of key `by` of the source; HR_KEY_INDEX if it has none. */
@@ -20,35 +22,37 @@ static size_t find_key(const struct hr_graph_node *source, const char *by)
     return key_name(source, key) != NULL ? key : HR_KEY_INDEX;
 }
 
-/* Whether the sources of the node's records know the key. */
-static bool knows(const struct hr_graph *graph, uint32_t node, const char *by)
+/* Whether the sources of the node's records know the key. Asks each node once, and leaves
+ * the way there. */
+static bool knows(struct hr_graph_keys *keys, uint32_t node)
 {
-    const struct hr_graph_node *n = &graph->nodes[node];
+    const struct hr_graph_node *n = &keys->graph->nodes[node];
+    struct hr_key_way *way = &keys->ways[node];
+    bool merges = n->op->kind == HR_OP_MERGE;
+    size_t input = 0;
 
-    if (n->input_count == 0)
-        return find_key(n, by) != HR_KEY_INDEX;
-    for (size_t i = 0; i < n->input_count; i++)
-        if (knows(graph, n->inputs[i], by) != (n->op->kind == HR_OP_MERGE))
-            return n->op->kind != HR_OP_MERGE;
-    return n->op->kind == HR_OP_MERGE;
+    if (way->asked)
+        return way->knows;
+    way->asked = true;
+    if (n->input_count == 0) {
+        way->key = find_key(n, keys->by);
+        way->knows = way->key != HR_KEY_INDEX;
+        return way->knows;
+    }
+    while (input < n->input_count && knows(keys, n->inputs[input]) == merges)
+        input++;
+    way->knows = (input == n->input_count) == merges;
+    if (way->knows && !merges)
+        way->input = input;
+    return way->knows;
 }
 
-/* The input of a node with one path to its sources, or of a ZIP, that the key is of. */
-static size_t key_input(const struct hr_graph *graph, uint32_t node, const char *by)
-{
-    const struct hr_graph_node *n = &graph->nodes[node];
-
-    for (size_t i = 0; n->op->kind == HR_OP_ZIP && by != NULL && i < n->input_count; i++)
-        if (knows(graph, n->inputs[i], by))
-            return i;
-    return 0;
-}
-
-/* The source that is read for position *at of the node's output, or the one that has the
- * key, if there are several; *at becomes the index there, and *base the records of the
- * inputs of merges before it. Nothing before the node orders at random. */
-static uint32_t find_source(const struct hr_graph *graph, uint32_t node, const char *by,
-                            uint64_t *at, uint64_t *base)
+/* The source that is read for position *at of the node's output, or the one to which the
+ * ways lead (NULL: the first), if there are several; *at becomes the index there, and
+ * *base the records of the inputs of merges before it. Nothing before the node orders at
+ * random. */
+static uint32_t find_source(const struct hr_graph *graph, uint32_t node,
+                            const struct hr_key_way *ways, uint64_t *at, uint64_t *base)
 {
     struct hr_record_id id = {0};
 
@@ -72,7 +76,7 @@ static uint32_t find_source(const struct hr_graph *graph, uint32_t node, const c
             for (size_t i = 0; i < input; i++)
                 *base += counts[i];
         } else if (n->op->kind == HR_OP_ZIP) {
-            input = key_input(graph, node, by);
+            input = ways != NULL ? ways[node].input : 0;
             if (n->op->zip.by != NULL)
                 *at = n->op->zip.map(n->state, input, *at);
         }
@@ -95,16 +99,18 @@ static enum hr_err get_key(const struct hr_keys *base, uint64_t at, struct hr_st
     const struct hr_graph_node *source;
     enum hr_err code = HR_OK;
     uint64_t before;
+    uint32_t node;
 
     assert(at < base->count);
-    source = &keys->graph->nodes[find_source(
-        keys->graph, keys->node, keys->by_index ? NULL : keys->by, &at, &before)];
+    node = find_source(keys->graph, keys->node, keys->by_index ? NULL : keys->ways, &at,
+                       &before);
+    source = &keys->graph->nodes[node];
     hr__str_clear(key);
     if (keys->by_index)
         hr__str_addf(key, "%llu", (unsigned long long)(before + at));
     else
-        code = source->op->source.key(source->params, source->state,
-                                      find_key(source, keys->by), at, key, error);
+        code = source->op->source.key(source->params, source->state, keys->ways[node].key,
+                                      at, key, error);
     if (!keys->exact && (code == HR_ERR_NOT_FOUND || code == HR_ERR_FORMAT))
         code = HR_OK;
     if (code == HR_OK && !hr__str_ok(key))
@@ -168,24 +174,35 @@ static enum hr_key_type type_of(const struct hr_graph_node *source, const char *
     return HR_KEY_INTEGER;
 }
 
-/* Checks that the sources of all records know the key. */
+/* Checks that the sources of all records know the key; each node once. */
 static enum hr_err check_sources(struct hr_graph_keys *keys, uint32_t node,
                                  const char *param, struct hr_error *error)
 {
     const struct hr_graph_node *n = &keys->graph->nodes[node];
-    bool merges = n->op->kind == HR_OP_MERGE;
-    size_t first = key_input(keys->graph, node, keys->by);
+    struct hr_key_way *way = &keys->ways[node];
 
+    if (way->checked)
+        return HR_OK;
+    way->checked = true;
     if (n->input_count == 0) {
-        keys->by_index = find_key(n, keys->by) == HR_KEY_INDEX;
+        keys->by_index = !knows(keys, node);
         keys->base.type = keys->by_index ? HR_KEY_INTEGER : type_of(n, keys->by);
         return keys->by_index && strcmp(keys->by, "index") != 0
                    ? refuse(n, keys->by, param, error)
                    : HR_OK;
     }
-    for (size_t i = merges ? 0 : first; i < (merges ? n->input_count : first + 1); i++)
+    if (n->op->kind != HR_OP_MERGE) {
+        (void)knows(keys, node); /* which input */
+        return check_sources(keys, n->inputs[way->input], param, error);
+    }
+    for (size_t i = 0; i < n->input_count; i++)
         HR_TRY(check_sources(keys, n->inputs[i], param, error));
     return HR_OK;
+}
+
+void hr__graph_keys_finish(struct hr_graph_keys *keys)
+{
+    hr__free(keys->ways);
 }
 
 enum hr_err hr__graph_keys(const struct hr_graph *graph, uint32_t node, size_t input,
@@ -203,7 +220,10 @@ enum hr_err hr__graph_keys(const struct hr_graph *graph, uint32_t node, size_t i
         .graph = graph,
         .node = from,
         .exact = n->op->kind == HR_OP_ZIP,
+        .ways = hr__calloc(graph->count, sizeof *ret_keys->ways),
     };
+    if (ret_keys->ways == NULL)
+        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
     ret_keys->by = n->op->kind == HR_OP_ZIP ? n->op->zip.by(n->params, input, &param)
                                             : n->op->order.by(n->params);
     return check_sources(ret_keys, from, param, error);

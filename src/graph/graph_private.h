@@ -78,9 +78,17 @@ hr__graph_join_when(const struct hr_graph_node *n, const struct hr_schema *befor
 HR_CHECK enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order,
                                      uint32_t *ret_output, struct hr_error *reterr);
 
-/* graph_keys.c: the keys of the records of an input of ORDER or ZIP node `node`, which
- * chooses or joins by them. HR_ERR_ARGUMENT with the names that are known. */
 #define HR_KEY_INDEX SIZE_MAX
+/* Of a node: how the source that knows a key is found. */
+struct hr_key_way {
+    bool asked, knows, checked;
+    size_t input; /* where it leads on */
+    size_t key;   /* of a source: the number of the key, or HR_KEY_INDEX */
+};
+
+/* graph_keys.c: the keys of the records of an input of ORDER or ZIP node `node`, which
+ * chooses or joins by them. HR_ERR_ARGUMENT with the names that are known. Call
+ * hr__graph_keys_finish() also after failure. */
 struct hr_graph_keys {
     struct hr_keys base;
     const struct hr_graph *graph;
@@ -88,10 +96,12 @@ struct hr_graph_keys {
     const char *by;
     bool by_index; /* by the number in the source, or in the inputs of a merge in turn */
     bool exact;    /* missing and damaged keys are reported as such */
+    struct hr_key_way *ways; /* by node */
 };
 HR_CHECK enum hr_err
 hr__graph_keys(const struct hr_graph *graph, uint32_t node, size_t input,
                struct hr_graph_keys *ret_keys, struct hr_error *error);
+void hr__graph_keys_finish(struct hr_graph_keys *keys);
 
 /* graph_pairs.c: fails if a zip would join records that are not known to belong together.
  * Needs the record counts of the nodes before it. */
