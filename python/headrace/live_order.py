@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from . import _headrace
 from .build import op_kinds
 from .errors import HeadraceError
-from .optimizing import Moved, Optimization, Settings, find
+from .optimizing import Optimization, Placed, Settings, StepVariant, as_written, find, read_by_one_run, streams
 from .profiling import Profile, save, saved
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class LiveOrder:
         self._written = built.graph
         self._seed, self._inline = seed, inline
         code = [node.code for node in built.nodes if node.code is not None]
-        self._streams = any(hasattr(one.fn, "reader") for one in code)
+        self._streams = streams(built)
         self._beside = all(one.variant != "inline" for one in code)  # whether it may be compared beside a run
         self._sources = {info["name"] for info in built.graph.nodes() if not info["inputs"]}
         sizes = [int(n.params.get("size", 1)) for n in built.nodes if n.params.get("drop_last", False)]
@@ -64,33 +64,42 @@ class LiveOrder:
         self._delivered = 0  # records, in all runs
         self._next = _RUNS * _PART * self._least  # records delivered before the costs are next looked at
         self._per_record = 1.0  # records of the sources for each that is delivered
-        self._moved: Moved | None = None  # user code in worker processes, which `built` has
+        self._code: Placed | None = None  # where user code runs
         self._costs: Profile | None = None
         self._looked = self._kept = False  # for a saved profile; kept the own one
         self._thread: threading.Thread | None = None
         self._cancel = threading.Event()
         self.is_settled = False  # `graph` does not change any more
         if self._streams:
-            self._end("an iterable is read by the run alone")
+            why = read_by_one_run(self._streams)
+            self.report = as_written(built, strictness, why)
+            self._end(why)
         _all.add(self)
 
     # ---- finding ----
 
-    def with_code(self, moved: Moved) -> None:
-        """Reports what user code runs in worker processes of the graph."""
-        self._moved = moved
-        _logger.info("optimize: in worker processes: %s", moved.ways[0].processes)
+    def with_code(self, code: Placed) -> None:
+        """Reports where user code of the graph runs, and why."""
+        self._code = code
+        if code.built is not None:
+            _logger.info("optimize: in worker processes: %s", code.ways[0].processes)
+        for step in code.steps:
+            if code.built is None:
+                _logger.info("optimize: '%s' stays as written: %s", step.node, step.reason)
 
-    def without_code(self, why: str) -> None:
+    def without_code(self, code: Placed, why: str) -> None:
         """Says why user code stays as written although it was to move."""
+        self._code = Placed(
+            None, tuple(StepVariant(one.node, "threads", False, why) if one.moved else one for one in code.steps)
+        )
         _logger.info("optimize: your code stays as written: %s", why)
 
     @property
     def found(self) -> Optimization | None:
         """What is known: the order, and where user code runs."""
-        if self.report is None or self._moved is None:
+        if self.report is None or self._code is None:
             return self.report
-        return self.report._replace(steps=self._moved.steps, ways=self._moved.ways)
+        return self.report._replace(steps=self._code.steps, ways=self._code.ways)
 
     def before_run(self) -> None:
         """Uses a saved profile, or what earlier runs have measured, before a run begins."""

@@ -911,24 +911,25 @@ class Loader(Generic[B]):
             return
         self._placed = True
         from .host import is_importing
-        from .optimizing import moved_as_saved
+        from .optimizing import placed
 
-        moved = moved_as_saved(self._built, self.pipeline._node, self._engine["threads"])
-        if moved is None:
+        code = placed(self._built, self.pipeline._node, self._engine["threads"])
+        if code.built is None:
+            self._order.with_code(code)
             return
-        written, self._built = self._built, moved.built
+        written, self._built = self._built, code.built
         try:
             self._take_host()
         except CodeError as error:
             if is_importing():
                 raise
             self._built = written
-            self._order.without_code(str(error))
+            self._order.without_code(code, str(error))
             return
         self._order.close()
         self._order = self._live_order(self._options)
         if self._order is not None:
-            self._order.with_code(moved)
+            self._order.with_code(code)
 
     def _take_host(self) -> None:
         host = self._built.host

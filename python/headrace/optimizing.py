@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 STRICTNESS: tuple[Strictness, ...] = ("exact", "close", "relaxed")  # as enum hr_strictness
 RULES: tuple[Rule, ...] = ("headrace", "pecan", "written")  # as enum hr_rule
+_DISTURBED = "a run would disturb it; pipeline.optimize() measures and saves it"
 RULE_NUMBERS: dict[Rule, int] = {"headrace": 0, "pecan": 1, "written": 3}  # enum hr_rule
 
 
@@ -91,6 +92,7 @@ class Optimization(NamedTuple):
     caches: tuple[CachePlace, ...] = ()  # places for a cache, the best first; () unless `epochs` was given
     steps: tuple[StepVariant, ...] = ()  # of your own code
     ways: tuple[Way, ...] = ()  # to run them: the chosen one, then the others from the fastest on
+    unmeasured: str = ""  # why no other order was looked for; "" if one was
 
     @property
     def predicted(self) -> float:
@@ -116,6 +118,8 @@ class Optimization(NamedTuple):
         return lines + [f"  {step.node}: {step.variant}: {step.reason}" for step in self.steps]
 
     def _order(self) -> str:
+        if self.unmeasured:
+            return f"the order stays as written: not measured, as {self.unmeasured}"
         if not self.moved:
             why = f"\n  the cheapest by the profile was dropped: {self.dropped}" if self.dropped else ""
             return f"no order is cheaper ({self.strictness}, rule {self.rule}){why}"
@@ -293,10 +297,51 @@ def reorder(
     return next(new for i, new in enumerate(made) if i not in used)
 
 
+def streams(built: build.Built) -> list[str]:
+    """Names of the nodes that read an iterable."""
+    nodes = zip(built.graph.nodes(), built.nodes, strict=True)
+    return [info["name"] for info, node in nodes if node.code is not None and hasattr(node.code.fn, "reader")]
+
+
+def _free_steps(built: build.Built) -> list[str]:
+    """Names of the nodes whose user code might run in worker processes instead of threads."""
+    nodes, never = zip(built.graph.nodes(), built.nodes, strict=True), streams(built)
+    steps = [info["name"] for info, node in nodes if node.code is not None and node.code.variant == "threads"]
+    return [name for name in steps if name not in never]
+
+
 def may_move(built: build.Built) -> bool:
-    """Whether there is user code that might run in worker processes instead of threads."""
-    code = [node.code for node in built.nodes if node.code is not None]
-    return not any(hasattr(one.fn, "reader") for one in code) and any(one.variant == "threads" for one in code)
+    """Whether there is user code that can be measured in worker processes instead of threads."""
+    return not streams(built) and bool(_free_steps(built))
+
+
+def read_by_one_run(names: list[str]) -> str:
+    """Why nothing is measured beside a run."""
+    return f"the iterable '{names[0]}' is read by the run alone"
+
+
+def _unmeasured_steps(built: build.Built, why: str) -> tuple[StepVariant, ...]:
+    return tuple(StepVariant(name, "threads", False, f"not measured: {why}") for name in _free_steps(built))
+
+
+def as_written(built: build.Built, strictness: Strictness, why: str) -> Optimization:
+    """The report of a pipeline of which nothing was measured."""
+    names = tuple(info["name"] for info in built.graph.nodes())
+    nothing = Profile('{"seconds": 0, "nodes": []}')
+    return Optimization(names, (), strictness, "headrace", False, 0, 0, 0, 0, 0, 0, "", nothing, unmeasured=why)
+
+
+def unmeasured(built: build.Built, threads: int | None) -> list[str]:
+    """Lines about what a loader with `optimize=` does not measure, and why."""
+    found = streams(built)
+    if found:
+        return [f"optimize: nothing is measured: {read_by_one_run(found)}"]
+    if threads == 0 or not may_move(built):
+        return []
+    costs = saved(built.graph, inline=True)
+    if costs is not None and knows_variants(costs):
+        return []
+    return [f"optimize: {step.node}: {step.reason}" for step in _unmeasured_steps(built, _DISTURBED)]
 
 
 def with_variants(built: build.Built, node: Node) -> build.Built:
@@ -330,27 +375,30 @@ def workers(built: build.Built) -> Iterator[None]:
         built.host.release()
 
 
-class Moved(NamedTuple):
-    """A pipeline with user code in worker processes."""
+class Placed(NamedTuple):
+    """Where the user code of a pipeline runs fastest, by saved costs."""
 
-    built: build.Built
+    built: build.Built | None  # the pipeline with it there; None: as written
     steps: tuple[StepVariant, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[Way, ...] = ()
 
 
-def moved_as_saved(built: build.Built, node: Node, threads: int) -> Moved | None:
-    """The pipeline with its user code where saved costs say that it is fastest; None if nothing moves, or nothing is
-    saved. Order and records stay."""
+def placed(built: build.Built, node: Node, threads: int) -> Placed:
+    """The pipeline with its user code where saved costs say that it is fastest. Order and records stay."""
+    found = streams(built)
+    if found:
+        return Placed(None, _unmeasured_steps(built, read_by_one_run(found)))
     costs = saved(built.graph, inline=True) if may_move(built) else None
     if costs is None or not knows_variants(costs):
-        return None
+        return Placed(None, _unmeasured_steps(built, _DISTURBED))
     anywhere = build.build(node, anywhere=True)
-    steps, found = ways(anywhere.graph, costs, Settings("exact", "written", 1, 0), False, threads)
+    steps, by_rate = ways(anywhere.graph, costs, Settings("exact", "written", 1, 0), False, threads)
     processes = frozenset(step.node for step in steps if step.moved)
     if not processes:
-        return None
+        return Placed(None, steps, by_rate)
     names = tuple(info["name"] for info in anywhere.graph.nodes())
-    return Moved(build.build(reorder(anywhere.nodes, anywhere.graph, names, None, processes)), steps, found)
+    moved = build.build(reorder(anywhere.nodes, anywhere.graph, names, None, processes))
+    return Placed(moved, steps, by_rate)
 
 
 @contextlib.contextmanager
@@ -452,6 +500,7 @@ def optimized(
     )
     costs = _given(given)
     built = _separate(pipeline._built, pipeline._node)
+    several = streams(built) if variants else []
     variants = variants and may_move(built)
     with measurable(built, pipeline._node, variants) as (built, why):
         if costs is None and not fresh:
@@ -469,6 +518,9 @@ def optimized(
             if why:
                 steps = tuple(step._replace(reason=why) if step.variant == "threads" else step for step in steps)
             found = found._replace(steps=steps, ways=found_ways)
+        elif several:
+            why = f"each variant would read the iterable '{several[0]}' again"
+            found = found._replace(steps=_unmeasured_steps(built, why))
     chosen = [place for place in found.caches if place.chosen and place.after is not None]
     processes = frozenset(step.node for step in found.steps if step.moved)
     cache = (str(chosen[0].after), _cache_params(chosen[0], asked)) if chosen else None

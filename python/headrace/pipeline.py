@@ -413,20 +413,31 @@ class Pipeline(Methods):
         with translated():
             text = self._built.graph.explain(engine_options(options), False)
         report = self.__dict__.get("_report")
-        found = report.variants() if report is not None else []
-        return "\n".join([text.rstrip("\n"), "your code, as predicted:", *found, ""]) if found else text
+        found = self._unmeasured(options)
+        if report is not None and report.steps:
+            found = ["your code, as predicted:" if report.ways else "your code:", *report.variants(), *found]
+        return "\n".join([text.rstrip("\n"), *found, ""]) if found else text
+
+    def _unmeasured(self, options: LoaderOptions) -> list[str]:
+        """Lines about what such a loader leaves as written without having measured it."""
+        if not options.get("optimize", False):
+            return []
+        from .optimizing import unmeasured
+
+        return unmeasured(self._built, options.get("threads"))
 
     @checked
     def plan(self, **options: Unpack[LoaderOptions]) -> str:
         """The plan of such a loader as YAML: every decision of the engine, with its reason.
 
         `options` are those of `loader`. Pass the text, edited or not, to `loader(plan=...)`, or
-        save it for `headrace run --plan`.
+        save it for `headrace run --plan`. With `optimize=`, comments say what would not be measured.
         """
         from .loader import engine_options
 
         with translated():
-            return self._built.graph.plan(engine_options(options), False)
+            text = self._built.graph.plan(engine_options(options), False)
+        return "".join(f"# {line}\n" for line in self._unmeasured(options)) + text
 
     @checked
     def profile(
@@ -494,7 +505,7 @@ class Pipeline(Methods):
 
         Functions with `variant="threads"` move to worker processes where that is predicted to gain at least 5 %:
         they hold the interpreter's lock for most of their time, and cost more than sending their records.
-        Those that cannot be pickled stay; `report.steps` says why.
+        Those that cannot be pickled stay, and so do all of a pipeline that reads an iterable; `report.steps` says why.
 
         Args:
             strictness: how far records may differ from those of the written order: "exact" (default): not at
@@ -600,8 +611,9 @@ class Pipeline(Methods):
                 itself, and once the new order has been compared it continues in it: if exact, between two
                 batches, else with the next epoch. What was measured is saved, so that the next start compares
                 before its first batch, if that takes less than a second. `loader.optimization` says what was
-                found; states are those of the written order. Your own functions go to worker processes before the
-                first batch where their costs, as `optimize` saved them, say that they are faster there. Default: False.
+                found, or what was not measured and why; states are those of the written order. Your own functions
+                go to worker processes before the first batch where their costs, as `optimize` saved them, say that
+                they are faster there. Default: False.
             on_error: how bad records are handled: "fail" (default), "skip", or "substitute" (by the
                 next good record).
             errors_max: fail after this many bad records; None: 1 + 1 %, at least 100.

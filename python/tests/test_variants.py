@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -153,9 +154,43 @@ def test_variants_can_be_left() -> None:
         pipe.optimize(profile=costs, variants="no")  # type: ignore[arg-type]
 
 
-def test_an_iterable_is_read_by_no_measurement() -> None:
-    pipe = hr.from_iterable(range(50), name="numbers").map(busy, fields="value").batch(8)
+def numbers() -> Iterator[int]:
+    yield from range(50)
+
+
+@pytest.mark.parametrize(
+    "source", [hr.from_iterable(range(50), name="numbers"), hr.from_generator(numbers, name="numbers")]
+)
+def test_an_iterable_is_read_by_no_measurement(source: hr.Pipeline, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "headrace")
+    pipe = source.map(busy, name="busy").batch(8)
     assert not optimizing.may_move(pipe._built)
+    fast = pipe.optimize(seconds=0.1)
+    assert fast.report is not None and [step.node for step in fast.report.steps] == ["busy"]
+    for text in (str(fast.report), fast.explain()):
+        assert "busy: threads: not measured: each variant would read the iterable 'numbers' again" in text
+    why = "the iterable 'numbers' is read by the run alone"
+    for text in (pipe.explain(optimize=True), pipe.plan(optimize=True)):
+        assert f"optimize: nothing is measured: {why}" in text
+    assert why not in pipe.explain() + pipe.plan()
+    with pipe.loader(output="numpy", optimize=True) as loader, pipe.loader(output="numpy") as other:
+        assert str(loader.optimization) == f"the order stays as written: not measured, as {why}"
+        assert len(list(loader)) == len(list(other))
+        assert f"busy: threads: not measured: {why}" in str(loader.optimization)
+        assert loader.optimization is not None and loader.optimization.nodes[0] == "numbers"
+    assert f"'busy' stays as written: not measured: {why}" in caplog.text
+
+
+def test_what_a_loader_has_not_measured_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path))
+    pipe = hr.range(50).map(busy, fields="value", name="busy").batch(8)
+    line = "optimize: busy: not measured: a run would disturb it; pipeline.optimize() measures and saves it"
+    plan = pipe.plan(optimize=True)
+    assert plan.startswith(f"# {line}\n") and line in pipe.explain(optimize=True)
+    assert line not in pipe.explain(optimize=True, threads=0) + pipe.explain()
+    assert digest(pipe, plan=plan) == digest(pipe)
+    save(pipe._built.graph, costs_of(pipe, busy=(2e5, 1.0, 2.1e5)))
+    assert line not in pipe.explain(optimize=True) + pipe.plan(optimize=True)
 
 
 def test_measured_costs_decide(tmp_path: Path) -> None:
