@@ -165,7 +165,7 @@ HR_CHECK enum hr_err
 hr__engine_plan(const struct hr_graph *graph, const struct hr_iter_options *options,
                 const uint32_t *remote, struct hr_plan *ret_plan,
                 struct hr_sizes *ret_sizes, struct hr_error *reterr);
-/* survey.c: raises `most`, one per node, to the sizes of records of the first epoch. */
+/* survey.c: raises `most`, one per node, to the sizes of records of the first epochs. */
 HR_CHECK enum hr_err
 hr__engine_survey(const struct hr_plan *plan, const struct hr_iter_options *options,
                   struct hr_extent *most, struct hr_error *reterr);

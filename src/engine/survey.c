@@ -15,7 +15,8 @@
 #include "opt/extent.h"
 #include "store/reader.h"
 
-/* Records of an epoch to survey, evenly spaced. */
+/* Records of an epoch to survey, evenly spaced; fewer of an epoch leave some for the next
+ * one, if that may have other records. */
 #define SURVEY_RECORDS 512u
 /* In a longer epoch, the store is asked for the sizes of this many evenly spaced records,
  * and the largest of them are surveyed as well. */
@@ -174,14 +175,13 @@ static void look_at(struct survey *s, struct hr_extent *most)
     hr__arena_reset(&s->thread.arena);
 }
 
-static void
-set_ids(struct survey *s, const struct hr_iter_options *options, uint64_t position)
+static void set_ids(struct survey *s, uint64_t seed, uint32_t epoch, uint64_t position)
 {
     for (size_t k = 0; k < s->program.path_count; k++) {
         struct hr_record_id *id = &s->ids[k];
 
-        *id = (struct hr_record_id){.seed = options->seed, .position = position};
-        id->epoch = id->draw_epoch = (uint32_t)options->epoch_first;
+        *id = (struct hr_record_id){.seed = seed, .position = position};
+        id->epoch = id->draw_epoch = epoch;
         if (s->program.paths[k].parent == HR_NO_PATH)
             hr__path_map(&s->program.paths[k], position, NULL, id);
     }
@@ -226,8 +226,8 @@ static void keep_largest(struct sized *kept, struct sized one)
 }
 
 /* In an epoch of n records. */
-static void look_at_largest(struct survey *s, const struct hr_iter_options *options,
-                            uint64_t n, struct hr_extent *most)
+static void look_at_largest(struct survey *s, uint64_t seed, uint32_t epoch, uint64_t n,
+                            struct hr_extent *most)
 {
     const struct hr_program *p = &s->program;
     uint64_t count = n < SURVEY_SIZES ? n : SURVEY_SIZES;
@@ -238,29 +238,63 @@ static void look_at_largest(struct survey *s, const struct hr_iter_options *opti
     for (uint64_t i = 0; i < count; i++) {
         uint64_t position = spread(n, i, count);
 
-        set_ids(s, options, position);
+        set_ids(s, seed, epoch, position);
         keep_largest(kept, (struct sized){position, stored_bytes(s)});
     }
     for (size_t i = 0; i < SURVEY_LARGEST && kept[i].bytes > 0; i++) {
-        set_ids(s, options, kept[i].position);
+        set_ids(s, seed, epoch, kept[i].position);
         look_at(s, most);
     }
+}
+
+/* Whether the path leads to some of the records, and to which is drawn. */
+static bool chooses(const struct hr_path *path)
+{
+    bool drawn = path->merge != NULL && (path->merge->op->traits & HR_TRAIT_RANDOM);
+    bool some = drawn || hr__path_global_count(path) < path->span;
+
+    for (size_t i = 0; i < path->count; i++) {
+        const struct hr_op *op = path->orders[i].op;
+        bool random = (op->traits & HR_TRAIT_RANDOM) != 0;
+
+        drawn = drawn || random;
+        some = some || (random && op->order.by != NULL);
+    }
+    return drawn && some;
+}
+
+/* Whether a later epoch may have records that the first one has not. */
+static bool epochs_differ(const struct hr_program *p)
+{
+    bool differ = false;
+
+    for (size_t i = 0; i < p->path_count; i++)
+        differ = differ || chooses(&p->paths[i]);
+    return differ;
 }
 
 static void look_at_all(struct survey *s, const struct hr_iter_options *options,
                         struct hr_extent *most)
 {
     uint64_t n = hr__path_global_count(&s->program.paths[0]);
-    uint64_t count = n < SURVEY_RECORDS ? n : SURVEY_RECORDS;
+    uint64_t epochs = epochs_differ(&s->program) ? (uint64_t)options->epochs : 1;
+    uint64_t epoch = (uint64_t)options->epoch_first, left = SURVEY_RECORDS;
 
-    if (s->step_count == 0 || n >= HR_COUNT_UNKNOWN)
+    if (s->step_count == 0 || n >= HR_COUNT_UNKNOWN || n == 0)
         return;
-    for (uint64_t i = 0; i < count; i++) {
-        set_ids(s, options, spread(n, i, count));
-        look_at(s, most);
+    if (epochs == 0) /* endless */
+        epochs = SURVEY_RECORDS;
+    for (uint64_t e = 0; e < epochs && left > 0; e++) {
+        uint64_t count = n < left ? n : left;
+
+        for (uint64_t i = 0; i < count; i++) {
+            set_ids(s, options->seed, (uint32_t)(epoch + e), spread(n, i, count));
+            look_at(s, most);
+        }
+        if (n > count)
+            look_at_largest(s, options->seed, (uint32_t)(epoch + e), n, most);
+        left -= count;
     }
-    if (n > count)
-        look_at_largest(s, options, n, most);
 }
 
 enum hr_err

@@ -129,6 +129,19 @@ def a_record_that_is_larger_than_all_that_were_looked_at_is_named():
     check(path, folder, budget, words)
 
 
+@test
+def records_that_only_a_later_epoch_takes_keep_a_budget():
+    folder = temp / "later"
+    folder.mkdir()
+    for number, size in enumerate([300, 300, 300, 300, 300, 3000]):
+        (folder / f"{number}.png").write_bytes(png(size, size))
+    path = graph("later.yaml", HEAD.replace("  - image.decode", "  - order.shuffle: {}\n  - order.take: {count: 2}\n  - image.decode") +
+                 FILTER + "  - batch.pad: {size: 1}\n")
+    # The first epoch has the large image for one seed in three.
+    for seed in range(3):
+        check(path, folder, 10**6, ["--variant", "inline", "--epochs", "20", "--seed", str(seed)])
+
+
 # ---- what nodes keep between records ----
 
 @test
