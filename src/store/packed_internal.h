@@ -1,6 +1,6 @@
 /*
- * store/packed_internal.h - shared by packed.c and packed_saved.c: what is known about a
- * compressed file that was opened.
+ * store/packed_internal.h - private interface of packed*.c: what is known about a
+ * compressed file that was opened, and its decoders.
  */
 #ifndef HR_STORE_PACKED_INTERNAL_H
 #define HR_STORE_PACKED_INTERNAL_H
@@ -28,7 +28,7 @@ struct hr_packed_cut {
 
 /* A stream whose bytes cannot be trusted. */
 struct hr_packed_damage {
-    uint64_t begin, end; /* unpacked: FILL. The next stream begins at `end` */
+    uint64_t begin, end; /* unpacked: HR_PACKED_FILL. The next stream begins at `end` */
     uint64_t in;         /* where it was found, in the file */
     uint64_t next;       /* where the next stream begins in the file */
     char why[96];
@@ -73,6 +73,57 @@ struct hr_packed_cache {
     size_t mark_count;
 };
 
+/* What cannot be decoded reads as this: no format takes it for data or its end. */
+#define HR_PACKED_FILL 255
+
+struct hr_packed_decoder {
+    struct hr_packed *packed;
+    struct hr_unpack *unpack;
+    enum hr_packing packing;
+    struct hr_object object; /* if is_open */
+    bool is_open, busy;
+    bool between; /* a stream begins next */
+    size_t cut;   /* of the block that is made next */
+    uint64_t in, out;
+    size_t damage; /* the next one */
+    unsigned char *input;
+    size_t room, used, have;        /* of the input */
+    struct hr_packed_decoder *next; /* older */
+};
+
+/* ---- packed_decoder.c ---- */
+
+/* A decoder of the file, at no place yet. */
+HR_CHECK enum hr_err hr__packed_decoder_create(struct hr_packed *packed,
+                                               struct hr_packed_decoder **ret_decoder,
+                                               struct hr_error *reterr);
+void hr__packed_decoder_destroy(struct hr_packed_decoder *decoder); /* NULL is fine */
+/* Says where the decoder is in the file: a stream begins there. */
+void hr__packed_decoder_seek(struct hr_packed_decoder *decoder, uint64_t in,
+                             uint64_t out);
+/* Goes to a cut that is resumable. */
+HR_CHECK enum hr_err hr__packed_decoder_go(struct hr_packed_decoder *decoder, size_t at,
+                                           struct hr_error *reterr);
+/* Decodes up to `bytes` bytes to `to`, to an event or the end of the file. */
+HR_CHECK enum hr_err
+hr__packed_decoder_run(struct hr_packed_decoder *decoder, bool marks, unsigned char *to,
+                       size_t bytes, size_t *ret_bytes, enum hr_unpack_event *ret_event,
+                       bool *ret_end, struct hr_error *reterr);
+
+/* ---- packed.c: blocks; the lock is held, or the file is being opened ---- */
+
+/* A block that nobody needs, or a new one; NULL. Neither is in the table of a file. */
+struct hr_packed_block *hr__packed_block_take(struct hr_packed_cache *cache);
+void hr__packed_block_free(struct hr_packed_cache *cache, struct hr_packed_block *block);
+/* Enters a block that is about to be decoded; NULL. */
+struct hr_packed_block *hr__packed_block_claim(struct hr_packed *packed, size_t cut);
+/* It was decoded, or not. */
+void hr__packed_block_settle(struct hr_packed_block *block, bool ready, size_t bytes);
+
+/* The last cut up to `cut` where decoding can begin. */
+size_t hr__packed_resumable(const struct hr_packed *packed, size_t cut);
+/* Removes the last cut, and its block. */
+void hr__packed_cut_drop(struct hr_packed *packed);
 /* Drops marks that are closer than the span, when there are too many. */
 void hr__packed_thin(struct hr_packed_cache *cache);
 /* The objects of a file whose cuts are known; strict.identity is set. */
