@@ -302,8 +302,13 @@ struct hr_iter_stats {
         epoch_records;  /* current epoch, and its number of records (-1: unknown) */
     int64_t epoch_done; /* records of it delivered so far */
     int threads;
-    int threads_used; /* fewer, while the others would queue for a lock of user code, or
-                         while the demand needs fewer */
+    int threads_used;   /* fewer, while the others would queue for a lock of user code, or
+                           while the demand needs fewer */
+    int processes;      /* worker processes that the run may have: one for each thread and
+                           run of steps that are there; 0: no step is */
+    int processes_used; /* those of threads_used; the others get no records */
+    int processes_alive; /* those that were started and have not ended: without records
+                            they stay for half a minute or more */
     uint32_t thread_changes; /* for the demand, since it was first given */
     double demand;
     char threads_reason[128]; /* of the last change; "" before the first */

@@ -159,8 +159,8 @@ PyObject *ext_options_read(struct ext_state *state, PyObject *dict,
 PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
 {
     return Py_BuildValue(
-        "{s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:L,s:L,s:L,s:i,s:i,s:I,s:"
-        "d,s:s,s:s}",
+        "{s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:L,s:L,s:L,s:i,s:i,s:i,"
+        "s:i,s:i,s:I,s:d,s:s,s:s}",
         "records", (unsigned long long)s->records, "batches",
         (unsigned long long)s->batches, "bytes", (unsigned long long)s->bytes, "errors",
         (unsigned long long)s->errors, "substituted", (unsigned long long)s->substituted,
@@ -171,8 +171,9 @@ PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
         (unsigned long long)s->batches_ready, "epoch", (long long)s->epoch,
         "epoch_records", (long long)s->epoch_records, "epoch_done",
         (long long)s->epoch_done, "threads", s->threads, "threads_used", s->threads_used,
-        "thread_changes", s->thread_changes, "demand", s->demand, "threads_reason",
-        s->threads_reason, "waits_for", s->waits_for);
+        "processes", s->processes, "processes_used", s->processes_used, "processes_alive",
+        s->processes_alive, "thread_changes", s->thread_changes, "demand", s->demand,
+        "threads_reason", s->threads_reason, "waits_for", s->waits_for);
 }
 
 static PyObject *node_stats_dict(const struct hr_node_stats *s)

@@ -192,6 +192,9 @@ class Host:
                     # 0: it was idle for too long just now; negative: it was killed.
                     if status > 0 or attempt == _ATTEMPTS - 1 or not self._wanted():
                         raise
+            for pid, ended in list(self._single.items()):  # those of threads that were not needed any more
+                if ended.process.poll() is not None:
+                    self._single.pop(pid).close()
             single = Nursery(payload(self._codes), self._buffers, self._wanted)
             single.ready()
             pid = int(single.ask({"do": "serve"}, [fd])["pid"])

@@ -623,8 +623,9 @@ class Pipeline(Methods):
                 not count the imports before worker processes start. None (default): wait for ever.
             demand: records per second that the loader must make, with the fewest threads that can; or
                 "consumer": as many as the loop takes while it does not wait. The other threads sleep;
-                batches and their order stay the same. `stats()` has threads_used, thread_changes and
-                threads_reason; assigning to `loader.demand` changes it. None (default): all threads work.
+                batches and their order stay the same. Worker processes follow the threads, and end after a while
+                without work. `stats()` has threads_used, thread_changes, threads_reason, processes_used and
+                processes_alive; assigning to `loader.demand` changes it. None (default): all threads work.
             ledger: a file to append bad records to, one JSON object a line.
             service: "host:port" of a dispatcher (`headrace dispatcher`) whose workers make the batches: the same
                 batches, in order, and the same states as without it. Where the pipeline filters, expands, packs or

@@ -69,3 +69,32 @@ def test_a_demand_is_a_rate() -> None:
     assert loader.demand is None
     loader.demand = 7
     assert loader.demand == 7
+
+
+def slow(value: int) -> int:
+    time.sleep(0.002)
+    return 3 * value
+
+
+def test_worker_processes_follow_a_demand() -> None:
+    pipe = hr.range(1_000_000).shuffle(seed=3).map(slow, fields="value", variant="processes").batch(4)
+    loader = pipe.loader(threads=3, demand=5, output="numpy", seed=1)
+    seen: list[int] = []
+    got: list[int] = []
+    for batch in loader:
+        got += batch.value.tolist()
+        stats = loader.stats()
+        assert stats["processes"] == 3 and stats["processes_used"] == stats["threads_used"]
+        assert stats["processes_alive"] <= 3
+        if not seen and stats["processes_used"] < 3:
+            seen.append(stats["processes_used"])
+            loader.demand = 1e9
+        elif seen and stats["processes_used"] == 3:
+            assert stats["processes_alive"] == 3
+            break
+    loader.close()
+    whole = pipe.loader(threads=0, output="numpy", seed=1)
+    assert got == [
+        value for _, batch in zip(range(len(got) // 4), whole, strict=False) for value in batch.value.tolist()
+    ]
+    whole.close()

@@ -100,7 +100,7 @@ void progress_run(struct progress *progress, const struct hr_iter *iter)
 {
     struct hr_iter_stats stats;
     double now = term_now(), all, done, fraction = -1;
-    char head[64], tail[256], rate[24], bytes[24], eta[40] = "", used[40] = "";
+    char head[64], tail[256], rate[24], bytes[24], eta[40] = "", used[80] = "";
 
     if (!is_due(progress, now))
         return;
@@ -120,6 +120,9 @@ void progress_run(struct progress *progress, const struct hr_iter *iter)
     if (stats.demand > 0)
         snprintf(used, sizeof(used), ", %d of %d threads", stats.threads_used,
                  stats.threads);
+    if (stats.demand > 0 && stats.processes > 0)
+        snprintf(used + strlen(used), sizeof(used) - strlen(used), ", %d of %d processes",
+                 stats.processes_used, stats.processes);
     snprintf(head, sizeof(head), "epoch %lld", (long long)stats.epoch);
     snprintf(tail, sizeof(tail), "%s records/s, %s/s%s%s, %llu ready, %llu errors",
              term_count(rate, sizeof(rate), (uint64_t)progress->rate),

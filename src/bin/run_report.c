@@ -28,6 +28,9 @@ static void print_summary(const struct hr_iter_stats *s, const struct run_result
            term_seconds(cpu, sizeof(cpu), result->cpu_seconds), s->threads,
            s->threads == 1 ? "" : "s",
            term_bytes(rss, sizeof(rss), (double)result->peak_rss_bytes));
+    if (s->processes > 0)
+        printf("%d of %d worker processes used, %d alive\n", s->processes_used,
+               s->processes, s->processes_alive);
     if (s->demand > 0)
         printf("demand of %g records/s: %d thread%s used, %u change%s%s%s\n", s->demand,
                s->threads_used, s->threads_used == 1 ? "" : "s", s->thread_changes,
@@ -94,6 +97,9 @@ static void json_stats(struct json *json, const struct hr_iter_stats *s,
     json_u64(json, "memory_peak_bytes", s->memory_peak_bytes);
     json_i64(json, "threads", s->threads);
     json_i64(json, "threads_used", s->threads_used);
+    json_i64(json, "processes", s->processes);
+    json_i64(json, "processes_used", s->processes_used);
+    json_i64(json, "processes_alive", s->processes_alive);
     json_double(json, "demand", s->demand);
     json_u64(json, "thread_changes", s->thread_changes);
     json_text(json, "threads_reason", s->threads_reason[0] ? s->threads_reason : NULL);

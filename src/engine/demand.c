@@ -112,3 +112,11 @@ int hr__demand_threads(const struct hr_engine *engine)
     hr__engine_assert_locked(engine);
     return d->on ? d->control.threads : engine->thread_count;
 }
+
+bool hr__demand_releases(struct hr_engine *engine, int number)
+{
+    struct hr_demand *d = &engine->demand;
+
+    hr__engine_assert_locked(engine);
+    return d->on && number >= hr__control_keep(&d->control, hr__now_ns());
+}

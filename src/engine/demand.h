@@ -43,4 +43,8 @@ void hr__demand_wait(struct hr_engine *engine, bool waits);
 /* Threads that the demand allows. Under the lock. */
 int hr__demand_threads(const struct hr_engine *engine);
 
+/* Whether worker processes of the thread should end, since the demand has not needed it
+ * for a while. Under the lock. */
+bool hr__demand_releases(struct hr_engine *engine, int number);
+
 #endif

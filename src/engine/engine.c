@@ -150,7 +150,6 @@ note_work(struct hr_runner *runner, const struct hr_claim *claim, uint64_t ticks
     if (runner->number < engine->thread_count && engine->thread_count > 1)
         hr__contention_note(&engine->contention, ticks, queued < ticks ? queued : ticks,
                             claim->count, hr__now_ns());
-    hr__demand_note(engine, claim, ticks);
 }
 
 /* Does one piece of work, if there is any, and returns whether it did. Under the lock. */
@@ -184,11 +183,27 @@ static bool work_once(struct hr_engine *engine, struct hr_runner *runner)
     hr__meter_show(&runner->meter);
     note_work(runner, &claim, begin);
     begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
+    hr__demand_note(engine, &claim, begin);
     if (claim.stage != NULL) {
         assert(claim.stage->claims > 0);
         claim.stage->claims--;
         hr__stage_complete(claim.stage, &claim, (uint64_t)hr__ticks_to_ns(begin));
     }
+    return true;
+}
+
+/* Ends the worker processes of a thread that has no work, if the demand has not needed it
+ * for a while. Returns whether it did, with the lock released meanwhile. */
+static bool release_processes(struct hr_runner *runner)
+{
+    struct hr_engine *engine = runner->engine;
+
+    if (runner->processes == 0 || !hr__demand_releases(engine, runner->number))
+        return false;
+    assert(runner->under_way == NULL);
+    pthread_mutex_unlock(&engine->lock);
+    hr__process_release(runner);
+    pthread_mutex_lock(&engine->lock);
     return true;
 }
 
@@ -203,7 +218,7 @@ static void *run_thread(void *user)
     while (!atomic_load_explicit(&engine->stop, memory_order_relaxed)) {
         uint64_t begin;
 
-        if (work_once(engine, runner))
+        if (work_once(engine, runner) || release_processes(runner))
             continue;
         if (engine->consumer_waits && engine->out_count > 0)
             pthread_cond_signal(&engine->ready);

@@ -73,6 +73,7 @@ struct hr_engine {
     atomic_bool cancelled, stop;
     atomic_ullong code_clock; /* advances whenever the consumer wakes; dates code_since */
     atomic_size_t shared_bytes; /* with worker processes */
+    atomic_int processes;       /* of them, alive */
     uint64_t positions_max;     /* that records_max needs; UINT64_MAX: unknown */
     uint64_t ahead_next; /* by __atomic: first position not yet named to the reader */
     uint64_t errors, substituted; /* by __atomic: the sequencers add */

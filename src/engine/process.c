@@ -101,6 +101,46 @@ void hr__process_finish(struct hr_chunk *chunk, const struct hr_program *p)
     hr__free(chunk->shipped);
 }
 
+static size_t shared_bytes(const struct hr_proc *proc)
+{
+    struct hr_proc_stats stats = {0};
+
+    if (proc != NULL)
+        hr__proc_stats(proc, &stats);
+    return stats.shared_bytes;
+}
+
+void hr__process_release(struct hr_runner *runner)
+{
+    struct hr_engine *engine = runner->engine;
+
+    for (size_t i = 0; i < engine->stage_count; i++) {
+        struct hr_chunk *chunk = &runner->chunks[2 * i];
+
+        for (size_t k = 0; k < engine->stages[i].program.segment_count; k++) {
+            struct hr_proc *proc = chunk->procs[k];
+
+            if (proc == NULL)
+                continue;
+            engine->shared_bytes -= shared_bytes(proc);
+            engine->processes--;
+            runner->processes--;
+            hr__proc_close(proc);
+            chunk->procs[k] = NULL;
+        }
+    }
+    assert(runner->processes == 0);
+}
+
+size_t hr__process_count(const struct hr_program *program)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < program->segment_count; i++)
+        count += program->segments[i].kind == HR_SEGMENT_PROCESS;
+    return count;
+}
+
 /* The worker process of the runner, which waits for it, is at this record. */
 static void show_record(void *user, uint32_t node, const struct hr_record_id *id)
 {
@@ -127,8 +167,11 @@ open_peer(struct hr_pass *pass, const struct hr_segment *segment, struct hr_proc
     code = hr__proc_open(&engine->host, segment->program, 0, &engine->cancelled, proc,
                          &pass->runner->error);
     hr__runner_out_of_code(pass->runner);
-    if (code == HR_OK)
+    if (code == HR_OK) {
         hr__proc_watch(*proc, show_record, pass->runner);
+        pass->runner->processes++;
+        engine->processes++;
+    }
     pass->lost_ticks += hr__ticks() - begin;
     return code;
 }
@@ -311,15 +354,6 @@ static void trace(struct hr_pass *pass, const struct hr_segment *segment, uint64
     for (uint32_t i = 0; i < chunk->live_count; i++)
         hr__span_record(pass->runner, pass, hr__pass_ids(pass, chunk->live[i]), node,
                         begin + i * each, begin + (i + 1) * each);
-}
-
-static size_t shared_bytes(const struct hr_proc *proc)
-{
-    struct hr_proc_stats stats = {0};
-
-    if (proc != NULL)
-        hr__proc_stats(proc, &stats);
-    return stats.shared_bytes;
 }
 
 bool hr__process_begin(struct hr_pass *pass, const struct hr_segment *segment,

@@ -855,7 +855,7 @@ static void overlap(struct hr_runner *runner, struct hr_claim *claim)
         lost_ticks = runner->under_way->pass.lost_ticks;
         runner->under_way->pass.lost_ticks = 0;
     }
-    *claim = (struct hr_claim){0};
+    *claim = (struct hr_claim){.lost_ticks = lost_ticks};
     if (older == NULL)
         return;
     end(runner, older);

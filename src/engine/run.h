@@ -280,5 +280,10 @@ hr__process_host(struct hr_engine *engine, const struct hr_program *program,
 HR_CHECK enum hr_err
 hr__process_init(struct hr_chunk *chunk, const struct hr_program *program);
 void hr__process_finish(struct hr_chunk *chunk, const struct hr_program *program);
+/* Ends the runner's worker processes, of which none has records; they start again when
+ * needed. */
+void hr__process_release(struct hr_runner *runner);
+/* Worker processes that a runner of the stage has. */
+size_t hr__process_count(const struct hr_program *program);
 
 #endif

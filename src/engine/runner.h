@@ -46,6 +46,7 @@ struct hr_runner {
     struct hr_chunk *chunks;    /* two per stage; the second is used only with requests */
     struct hr_chunk *under_way; /* the chunk with an outstanding request, or NULL */
     struct hr_record_id *ahead_ids; /* of a record to read ahead: one per path */
+    int processes;                  /* worker processes that it has started */
     unsigned turn;                  /* which of the two chunks is next */
     struct hr_buffer *slab;         /* small results share it */
     size_t slab_used;

@@ -2,7 +2,7 @@
  * engine/stats.c - statistics, from the meters' copies that threads have made
  * (hr__meter_show), read under the lock.
  */
-#include "engine/engine.h"
+#include "engine/run.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -51,6 +51,11 @@ void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *s)
     s->threads_used = hr__demand_threads(engine);
     if (s->threads_used > engine->contention.allowed)
         s->threads_used = engine->contention.allowed;
+    for (size_t i = 0; i < engine->stage_count; i++)
+        s->processes += (int)hr__process_count(&engine->stages[i].program);
+    s->processes_used = s->processes * (s->threads > 0 ? s->threads_used : 1);
+    s->processes *= s->threads > 0 ? s->threads : 1;
+    s->processes_alive = engine->processes;
     s->thread_changes = engine->demand.control.changes;
     s->demand = engine->options.demand;
     memcpy(s->threads_reason, engine->demand.control.reason,

@@ -118,6 +118,13 @@ static void print_sizes(const struct hr_plan *plan, const struct hr_plan_stage *
     hr__str_addf(out, "; %s in all\n",
                  hr__bytes_text(bytes, sizeof bytes,
                                 m->block_bytes + m->queue_bytes + m->held_bytes));
+    if (stage->request_ns > 0)
+        hr__str_addf(
+            out,
+            "  %-*s    up to %d worker process%s for each run of steps there: one "
+            "per thread that works\n",
+            name_width(plan), "", plan->threads > 1 ? plan->threads : 1,
+            plan->threads > 1 ? "es" : "");
 }
 
 void hr__plan_explain(const struct hr_plan *plan, struct hr_str *out)

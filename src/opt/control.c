@@ -33,6 +33,9 @@
 #define CROWD_WEIGHT 0.04
 /* A thread that is given back within this time was taken away too early. */
 #define REGRET_NS (20000 * MS)
+/* How long worker processes stay without work, at first and at most. */
+#define KEEP_NS (30000 * MS)
+#define KEEP_MAX_NS (16 * KEEP_NS)
 
 void hr__control_init(struct hr_control *control, int threads_max, double demand)
 {
@@ -40,8 +43,10 @@ void hr__control_init(struct hr_control *control, int threads_max, double demand
     *control = (struct hr_control){.threads_max = threads_max,
                                    .demand = demand,
                                    .threads = threads_max,
+                                   .kept = threads_max,
                                    .crowd = CROWD_FIRST / threads_max,
-                                   .patience_ns = PATIENCE_NS};
+                                   .patience_ns = PATIENCE_NS,
+                                   .keep_ns = KEEP_NS};
 }
 
 void hr__control_demand(struct hr_control *control, double demand)
@@ -155,8 +160,40 @@ static int needed(const struct hr_control *c, double demand, double rate, double
     return threads;
 }
 
-static bool set_threads(struct hr_control *c, int threads, double demand, double rate)
+/* ---- worker processes ---- */
+
+/* The number of threads changes to this. */
+static void keep_processes(struct hr_control *c, int threads, uint64_t now_ns)
 {
+    if (threads > c->kept) {
+        c->keep_ns = 2 * c->keep_ns < KEEP_MAX_NS ? 2 * c->keep_ns : KEEP_MAX_NS;
+        c->kept = threads;
+    }
+    if (c->threads >= c->kept || threads == c->kept) {
+        c->peak_ns = now_ns;
+        c->peak = threads;
+    } else if (threads > c->peak) {
+        c->peak = threads;
+    }
+}
+
+int hr__control_keep(struct hr_control *c, uint64_t now_ns)
+{
+    assert(c->kept >= c->threads);
+    if (c->kept > c->threads && now_ns - c->peak_ns >= c->keep_ns) {
+        c->kept = c->peak;
+        c->peak = c->threads;
+        c->peak_ns = now_ns;
+    }
+    return c->kept;
+}
+
+/* ---- changes ---- */
+
+static bool set_threads(struct hr_control *c, int threads, double demand, double rate,
+                        uint64_t now_ns)
+{
+    keep_processes(c, threads, now_ns);
     snprintf(c->reason, sizeof c->reason,
              "%d of %d threads: %.4g records/s are wanted, and a thread makes %.4g",
              threads, c->threads_max, demand, rate);
@@ -178,7 +215,7 @@ give_more(struct hr_control *c, int threads, double demand, double rate, uint64_
     if (same && now_ns - c->fewer_ns < REGRET_NS)
         c->patience_ns =
             c->patience_ns < PATIENCE_MAX_NS / 4 ? 4 * c->patience_ns : PATIENCE_MAX_NS;
-    return set_threads(c, threads, demand, rate);
+    return set_threads(c, threads, demand, rate, now_ns);
 }
 
 /* Takes threads away at once on the first decision, and later only after fewer have been
@@ -195,7 +232,7 @@ take_away(struct hr_control *c, int threads, double demand, double rate, uint64_
     c->fewer_ns = now_ns;
     c->fewer_rate = rate;
     c->fewer_demand = demand;
-    return set_threads(c, threads, demand, rate);
+    return set_threads(c, threads, demand, rate, now_ns);
 }
 
 static bool decide(struct hr_control *c, uint64_t now_ns)

@@ -8,6 +8,10 @@
  * other down by a factor that is learnt from changes. Rates are means of windows that
  * agree. Threads are added at once, and removed only after fewer would have been enough
  * for a while; that while grows each time a removal proves wrong.
+ *
+ * A thread that runs steps in worker processes has processes of its own, and its rate
+ * includes theirs, so the number of threads is also that of processes with work. Those of
+ * the other threads stay for a while, since starting them again costs what they hold.
  */
 #ifndef HR_OPT_CONTROL_H
 #define HR_OPT_CONTROL_H
@@ -39,6 +43,7 @@ struct hr_control {
     double demand; /* records per second; 0: what the consumer takes when it need not
                       wait */
     int threads;   /* that may work now */
+    int kept;      /* threads whose worker processes stay: see hr__control_keep */
     uint32_t changes;
     char reason[HR_CONTROL_REASON_MAX]; /* of the last change; "" before the first */
 
@@ -54,6 +59,9 @@ struct hr_control {
     uint64_t patience_ns;            /* that this must last */
     uint64_t fewer_ns;               /* when threads were taken away last; 0: never */
     double fewer_rate, fewer_demand; /* and what was observed then */
+    int peak;                        /* most threads since `peak_ns` */
+    uint64_t peak_ns;                /* since when fewer than `kept` are enough */
+    uint64_t keep_ns;                /* that this must last until processes end */
 };
 
 /* All threads may work until enough is known. `demand` as in struct hr_control. */
@@ -65,5 +73,10 @@ void hr__control_demand(struct hr_control *control, double demand);
 /* Call it several times per second, and more often at will. True if control->threads
  * changed. */
 bool hr__control_step(struct hr_control *control, const struct hr_control_sums *sums);
+
+/* Threads whose worker processes stay, at least `threads`: the others have not been
+ * needed for a while, which doubles each time that processes which ended are needed
+ * again. */
+int hr__control_keep(struct hr_control *control, uint64_t now_ns);
 
 #endif

@@ -195,6 +195,108 @@ TEST(nothing_changes_while_nothing_does)
     }
 }
 
+/* ---- worker processes ---- */
+
+/* By the controller's promises: which threads' processes are alive. */
+struct alive {
+    int kept;
+    uint64_t needed_ns[32]; /* when the thread might work last */
+    uint64_t keep_ns;       /* the longest so far */
+    int restarts;
+};
+
+/* After a step. */
+static void check_kept(struct alive *a, struct hr_control *c, uint64_t now, uint64_t seed)
+{
+    uint64_t keep_ns = a->keep_ns;
+    int kept = hr__control_keep(c, now);
+
+    CHECK(c->threads <= kept && kept <= c->threads_max);
+    if (kept > a->kept)
+        a->restarts++;
+    CHECK(kept <= a->kept || kept == c->threads); /* none starts that has no work */
+    a->keep_ns = c->keep_ns > keep_ns ? c->keep_ns : keep_ns;
+    for (int i = 0; i < c->threads_max; i++) {
+        uint64_t idle_ns = now - a->needed_ns[i];
+
+        if (i < c->threads)
+            a->needed_ns[i] = now;
+        else if ((i < a->kept && i >= kept && idle_ns + STEP < keep_ns) ||
+                 (i < kept && idle_ns > 2 * a->keep_ns + STEP))
+            check_failed(__FILE__, __LINE__, "seed %llu: %d of %d threads %s after %g s",
+                         (unsigned long long)seed, kept, c->threads,
+                         i < kept ? "keep processes" : "lose processes",
+                         (double)idle_ns * 1e-9);
+    }
+    a->kept = kept;
+}
+
+static void run_with_processes(struct plant *p, struct hr_control *c, struct alive *alive,
+                               double seconds, uint64_t seed)
+{
+    uint64_t end = p->now_ns + (uint64_t)(seconds * 1e9);
+
+    hr__control_demand(c, p->wanted);
+    while (p->now_ns < end) {
+        struct hr_control_sums sums;
+
+        advance(p, c->threads);
+        sums = sums_of(p);
+        (void)hr__control_step(c, &sums);
+        check_kept(alive, c, sums.now_ns, seed);
+    }
+}
+
+#define CHANGES 40
+
+TEST(processes_without_work_stay_for_a_while)
+{
+    uint64_t first = check_seed();
+
+    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)first);
+    for (uint64_t seed = first; seed < first + TRIALS / 20; seed++) {
+        int most = 2 + (int)(seed % 23);
+        struct plant p = draw_plant(seed, most);
+        double capacity = most * rate_of(&p, most);
+        struct alive alive = {.kept = most};
+        struct hr_control c;
+
+        hr__control_init(&c, most, p.wanted);
+        for (int i = 0; i < CHANGES; i++) {
+            p.wanted = capacity * (0.1 + 0.85 * hr__rng_double(&p.rng));
+            run_with_processes(&p, &c, &alive, 1 + 80 * hr__rng_double(&p.rng), seed);
+        }
+        p.wanted = capacity / 20;
+        run_with_processes(&p, &c, &alive, 1200, seed);
+        CHECK_EQ_INT(alive.kept, c.threads);
+    }
+}
+
+/* However a demand goes up and down, half an hour brings few starts. */
+TEST(processes_that_are_needed_again_and_again_stay)
+{
+    uint64_t first = check_seed();
+
+    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)first);
+    for (uint64_t seed = first; seed < first + TRIALS / 20; seed++) {
+        struct plant p = draw_plant(seed, 8);
+        double capacity = 8 * rate_of(&p, 8), half = 10 + 80 * hr__rng_double(&p.rng);
+        struct alive alive = {.kept = 8};
+        struct hr_control c;
+
+        hr__control_init(&c, 8, p.wanted);
+        while (p.now_ns < 1800 * 1000 * MS) {
+            p.wanted = capacity * 0.9;
+            run_with_processes(&p, &c, &alive, half, seed);
+            p.wanted = capacity * 0.1;
+            run_with_processes(&p, &c, &alive, half, seed);
+        }
+        if (alive.restarts > 3) /* after 30, 60 and 120 s, if ever */
+            check_failed(__FILE__, __LINE__, "seed %llu: %d starts, every %g s",
+                         (unsigned long long)seed, alive.restarts, 2 * half);
+    }
+}
+
 TEST(a_demand_that_cannot_be_met_gets_all_threads)
 {
     struct plant p = draw_plant(7, 8);
