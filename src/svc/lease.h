@@ -16,10 +16,15 @@
 #define HR_SVC_LEASE_H
 
 #include "svc/action.h"
+#include "svc/queue.h"
 #include "svc/ranges.h"
 #include "svc/share.h"
 
 #define HR_LEASE_WORLD_MAX 4096u
+/* What a tick looks at. With more, all are looked at in turn, over several ticks. */
+#define HR_LEASE_TICK_PEERS 1024u
+#define HR_LEASE_TICK_CONSUMERS 256u
+#define HR_LEASE_DOUBTS 4u /* degrees of doubt about a worker; the last one is open */
 
 struct hr_lease_options {
     size_t peers_max, jobs_max;
@@ -57,17 +62,27 @@ struct hr_lease_job {
     uint32_t membership, world;
     uint32_t generation; /* the last one given */
     struct hr_lease_consumer *consumers;
+    struct hr_queue hungry; /* ranks that may lack leases, by positions outstanding */
     uint64_t idle_since_ns; /* no client was connected; 0: one is */
+    hr_peer clients;        /* the first connection that was given this job, or 0 */
+};
+
+struct hr_lease_index {
+    uint64_t id;
+    size_t job;
 };
 
 struct hr_lease_peer {
     uint32_t role; /* enum hr_frame_role; 0: has not said HELLO */
     uint64_t heard_ns;
-    size_t job; /* of a client */
+    size_t job;             /* of a client */
+    hr_peer next, previous; /* clients of this job */
     uint32_t rank, generation;
     uint32_t slots, held;   /* of a worker: ranges that it takes, has */
     uint64_t outstanding;   /* positions of those */
+    uint32_t kept;          /* leases in consumers' tables, those it has sent included */
     uint32_t doubt;         /* leases that expired since it finished one */
+    uint32_t degree;        /* the queue that it is in */
     double ns_per_position; /* 0: unknown */
     uint64_t finished_ns;
     uint64_t finished; /* positions, since it connected */
@@ -87,7 +102,16 @@ struct hr_dispatcher {
     struct hr_lease_counts counts;
     struct hr_lease_peer *peers; /* by number */
     struct hr_lease_job *jobs;
-    size_t job_count, worker_count;
+    struct hr_lease_index *index; /* of jobs, by id */
+    size_t job_count, worker_count, client_count;
+    size_t leaving_count; /* of the workers */
+    uint64_t outstanding; /* positions that are leased and not served */
+    uint64_t changes;     /* times that a job was done or forgotten */
+    /* Workers that have room for a lease, by degree of doubt and positions outstanding;
+     * jobs that may lack leases, by those of the consumer that has the fewest. */
+    struct hr_queue idle[HR_LEASE_DOUBTS], hungry;
+    size_t next_job;   /* that a tick looks at */
+    hr_peer next_peer; /* the same, from 0 on */
 };
 
 /* HR_ERR_MEMORY. Finish it also after failure. */

@@ -10,13 +10,12 @@
 
 #include "svc/mutant.h"
 
-/* Positions that take a worker the target time; not more than lets all workers share the
- * window. */
-static uint64_t
-length(const struct hr_dispatcher *d, const struct hr_lease_peer *worker, uint64_t window)
+/* ---- workers ---- */
+
+/* Positions that take a worker the target time. */
+static uint64_t pace(const struct hr_dispatcher *d, const struct hr_lease_peer *worker)
 {
     const struct hr_lease_options *o = &d->options;
-    uint64_t most = window / (2 * (d->worker_count > 0 ? d->worker_count : 1));
     uint64_t count = o->lease_min;
 
     if (worker->ns_per_position > 0) {
@@ -24,9 +23,59 @@ length(const struct hr_dispatcher *d, const struct hr_lease_peer *worker, uint64
 
         count = fits < (double)o->lease_max ? (uint64_t)fits : o->lease_max;
     }
-    count = count < most ? count : most;
     return count > o->lease_min ? count : o->lease_min;
 }
+
+/* Positions with which all workers share the window. */
+static uint64_t portion(const struct hr_dispatcher *d, uint64_t window)
+{
+    uint64_t most = window / (2 * (d->worker_count > 0 ? d->worker_count : 1));
+
+    return most > d->options.lease_min ? most : d->options.lease_min;
+}
+
+static uint64_t
+length(const struct hr_dispatcher *d, const struct hr_lease_peer *worker, uint64_t window)
+{
+    uint64_t fits = pace(d, worker), most = portion(d, window);
+
+    return fits < most ? fits : most;
+}
+
+void hr__lease_queue_worker(struct hr_dispatcher *d, hr_peer peer)
+{
+    struct hr_lease_peer *p = &d->peers[peer];
+    uint32_t degree = p->doubt < HR_LEASE_DOUBTS ? p->doubt : HR_LEASE_DOUBTS - 1;
+
+    if (p->degree != degree) {
+        hr__queue_remove(&d->idle[p->degree], peer);
+        p->degree = degree;
+    }
+    if (p->role == HR_FRAME_WORKER && !p->leaving && p->held < p->slots &&
+        p->outstanding < pace(d, p))
+        hr__queue_put(&d->idle[degree], peer, p->outstanding);
+    else
+        hr__queue_remove(&d->idle[degree], peer);
+}
+
+/* Of the workers with the least doubt about them the one that has the least in work. */
+static hr_peer find_worker(const struct hr_dispatcher *d, hr_peer only, uint64_t window)
+{
+    uint64_t most = portion(d, window);
+
+    for (size_t i = 0; only == 0 && i < HR_LEASE_DOUBTS; i++) {
+        const struct hr_queue_item *first = hr__queue_first(&d->idle[i]);
+
+        if (first != NULL && first->key < most)
+            return first->number;
+    }
+    return only != 0 && d->idle[d->peers[only].degree].places[only] != 0 &&
+                   d->peers[only].outstanding < most
+               ? only
+               : 0;
+}
+
+/* ---- consumers ---- */
 
 static bool
 find_gap(const struct hr_lease_job *job, const struct hr_lease_consumer *consumer,
@@ -41,64 +90,58 @@ find_gap(const struct hr_lease_job *job, const struct hr_lease_consumer *consume
                           limit < size ? limit : size, ret_gap);
 }
 
-/* A consumer, and the job that it belongs to. */
-struct seat {
-    struct hr_lease_job *job;
-    struct hr_lease_consumer *consumer;
-};
-
-static bool belongs(const struct hr_lease_job *job, const struct hr_lease_consumer *c)
+void hr__lease_queue_job(struct hr_dispatcher *d, const struct hr_lease_job *job)
 {
-    return c >= job->consumers && c < job->consumers + job->world;
+    const struct hr_queue_item *first = hr__queue_first(&job->hungry);
+    uint32_t number = (uint32_t)(job - d->jobs);
+
+    if (first != NULL)
+        hr__queue_put(&d->hungry, number, first->key);
+    else
+        hr__queue_remove(&d->hungry, number);
 }
 
-static bool find_consumer(struct hr_dispatcher *d, struct hr_lease_consumer *only,
-                          struct seat *ret_seat)
+void hr__lease_queue_consumer(struct hr_dispatcher *d, struct hr_lease_job *job,
+                              const struct hr_lease_consumer *consumer)
 {
+    uint32_t rank = (uint32_t)(consumer - job->consumers);
+
+    if (consumer->peer != 0 && consumer->leases.count < consumer->leases.room)
+        hr__queue_put(&job->hungry, rank, consumer->outstanding);
+    else
+        hr__queue_remove(&job->hungry, rank);
+    hr__lease_queue_job(d, job);
+}
+
+/* The consumer that lacks leases and has the least in work. Those whose turn has come and
+ * that lack none leave the queue until something changes. */
+static bool find_consumer(struct hr_dispatcher *d, const struct hr_lease_seat *only,
+                          struct hr_lease_seat *ret_seat)
+{
+    const struct hr_queue_item *first;
     struct hr_frame_range gap;
-    bool found = false;
 
-    for (size_t j = 0; j < d->job_count; j++) {
-        struct hr_lease_job *job = &d->jobs[j];
-
-        if (only != NULL && !belongs(job, only))
-            continue;
-        for (uint32_t r = 0; r < job->world; r++) {
-            struct hr_lease_consumer *c = &job->consumers[r];
-
-            if ((only != NULL && c != only) || !find_gap(job, c, &gap) ||
-                (found && c->outstanding >= ret_seat->consumer->outstanding))
-                continue;
-            *ret_seat = (struct seat){job, c};
-            found = true;
-        }
+    if (only != NULL) {
+        *ret_seat = *only;
+        return find_gap(only->job, only->consumer, &gap);
     }
-    return found;
-}
+    while ((first = hr__queue_first(&d->hungry)) != NULL) {
+        struct hr_lease_job *job = &d->jobs[first->number];
+        uint32_t rank = hr__queue_first(&job->hungry)->number;
 
-static bool is_better(const struct hr_lease_peer *a, const struct hr_lease_peer *b)
-{
-    return a->doubt != b->doubt ? a->doubt < b->doubt : a->outstanding < b->outstanding;
-}
-
-static hr_peer find_worker(const struct hr_dispatcher *d, hr_peer only, uint64_t window)
-{
-    size_t from = only != 0 ? only : 1, until = only != 0 ? only : d->options.peers_max;
-    hr_peer best = 0;
-
-    for (size_t i = from; i <= until; i++) {
-        const struct hr_lease_peer *p = &d->peers[i];
-
-        if (p->role == HR_FRAME_WORKER && !p->leaving && p->held < p->slots &&
-            p->outstanding < length(d, p, window) &&
-            (best == 0 || is_better(p, &d->peers[best])))
-            best = (hr_peer)i;
+        *ret_seat = (struct hr_lease_seat){job, &job->consumers[rank]};
+        if (find_gap(job, ret_seat->consumer, &gap))
+            return true;
+        hr__queue_remove(&job->hungry, rank);
+        hr__lease_queue_job(d, job);
     }
-    return best;
+    return false;
 }
+
+/* ---- leases ---- */
 
 static void
-add(struct hr_dispatcher *d, const struct seat *seat, hr_peer worker,
+add(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer worker,
     struct hr_frame_range local, bool hedged, uint64_t now, struct hr_frame *frame)
 {
     struct hr_share share =
@@ -121,13 +164,15 @@ add(struct hr_dispatcher *d, const struct seat *seat, hr_peer worker,
     seat->consumer->outstanding += count;
     d->peers[worker].outstanding += count;
     d->peers[worker].held++;
+    d->peers[worker].kept++;
+    d->outstanding += count;
     if (HR_MUTANT(DONE_WHEN_LEASED))
         seat->consumer->cursor = local.until;
 }
 
 static struct hr_frame *
-start_lease(const struct hr_dispatcher *d, const struct seat *seat, hr_peer worker,
-            struct hr_actions *actions)
+start_lease(const struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+            hr_peer worker, struct hr_actions *actions)
 {
     struct hr_frame *frame = hr__send(actions, worker, HR_FRAME_LEASE);
     uint64_t ms = d->options.ttl_ns / 1000000;
@@ -140,8 +185,8 @@ start_lease(const struct hr_dispatcher *d, const struct seat *seat, hr_peer work
 }
 
 /* Leases gaps to a worker until it has enough. There is at least one. */
-static void fill(struct hr_dispatcher *d, const struct seat *seat, hr_peer worker,
-                 uint64_t now, struct hr_actions *actions)
+static void fill(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                 hr_peer worker, uint64_t now, struct hr_actions *actions)
 {
     struct hr_share share =
         hr__lease_share(seat->job, (uint32_t)(seat->consumer - seat->job->consumers));
@@ -159,6 +204,8 @@ static void fill(struct hr_dispatcher *d, const struct seat *seat, hr_peer worke
             gap.until = gap.from + run;
         add(d, seat, worker, gap, false, now, frame);
     }
+    hr__lease_queue_worker(d, worker);
+    hr__lease_queue_consumer(d, seat->job, seat->consumer);
 }
 
 /* The lease at the head of the line, if it is so slow that another worker should try. */
@@ -177,8 +224,8 @@ static struct hr_lease *find_slow(const struct hr_dispatcher *d,
     return NULL;
 }
 
-static void hedge(struct hr_dispatcher *d, const struct seat *seat, uint64_t now,
-                  struct hr_actions *actions)
+void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                     uint64_t now, struct hr_actions *actions)
 {
     struct hr_lease *slow = find_slow(d, seat->consumer, now);
     struct hr_frame_range local;
@@ -194,13 +241,15 @@ static void hedge(struct hr_dispatcher *d, const struct seat *seat, uint64_t now
     slow->hedged = true;
     local = (struct hr_frame_range){seat->consumer->cursor, slow->until};
     add(d, seat, worker, local, true, now, start_lease(d, seat, worker, actions));
+    hr__lease_queue_worker(d, worker);
+    hr__lease_queue_consumer(d, seat->job, seat->consumer);
 }
 
 void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
-                     struct hr_lease_consumer *only_consumer, uint64_t now,
+                     const struct hr_lease_seat *only_consumer, uint64_t now,
                      struct hr_actions *actions)
 {
-    struct seat seat;
+    struct hr_lease_seat seat;
 
     while (hr__actions_left(actions) > 0 && find_consumer(d, only_consumer, &seat)) {
         hr_peer worker = find_worker(d, only_worker, seat.job->options.window);
@@ -209,11 +258,6 @@ void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
             return;
         fill(d, &seat, worker, now, actions);
     }
-    for (size_t j = 0; j < d->job_count; j++)
-        for (uint32_t r = 0; r < d->jobs[j].world; r++) {
-            struct hr_lease_consumer *c = &d->jobs[j].consumers[r];
-
-            if (only_consumer == NULL || c == only_consumer)
-                hedge(d, &(struct seat){&d->jobs[j], c}, now, actions);
-        }
+    if (only_consumer != NULL)
+        hr__lease_hedge(d, only_consumer, now, actions);
 }

@@ -1,21 +1,65 @@
 /*
- * svc/lease_internal.h - private interface between lease.c and lease_grant.c.
+ * svc/lease_internal.h - private interface between lease.c, lease_jobs.c, lease_grant.c
+ * and lease_tick.c.
  */
 #ifndef HR_SVC_LEASE_INTERNAL_H
 #define HR_SVC_LEASE_INTERNAL_H
 
 #include "svc/lease.h"
 
-/* Ends a lease: its worker and consumer no longer count it. */
+/* A consumer, and the job that it belongs to. */
+struct hr_lease_seat {
+    struct hr_lease_job *job;
+    struct hr_lease_consumer *consumer;
+};
+
+/* ---- lease.c ---- */
+
+/* Ends a lease: its worker and consumer no longer count it. The consumer must be queued
+ * again. */
 void hr__lease_end(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
                    size_t at);
+void hr__lease_end_all(struct hr_dispatcher *d, struct hr_lease_consumer *consumer);
+/* The peer is gone; grants nothing. */
+void hr__lease_forget(struct hr_dispatcher *d, hr_peer peer);
+
+/* ---- lease_jobs.c ---- */
 
 struct hr_share hr__lease_share(const struct hr_lease_job *job, uint32_t rank);
 
+/* Replaces the consumers of a job by new ones. HR_ERR_MEMORY changes nothing. */
+HR_CHECK enum hr_err hr__lease_seat_all(struct hr_dispatcher *d, struct hr_lease_job *job,
+                                        uint32_t world, struct hr_error *reterr);
+
+/* Makes a peer a client of the job; the opposite. */
+void hr__lease_link(struct hr_dispatcher *d, struct hr_lease_job *job, hr_peer peer);
+void hr__lease_unlink(struct hr_dispatcher *d, hr_peer peer);
+
+/* Forgets the job at this index, whose place the last one takes. */
+void hr__lease_remove_job(struct hr_dispatcher *d, size_t at);
+
+/* ---- lease_grant.c ---- */
+
+/* After any change to what the worker has or may have: puts it where it belongs among
+ * those that have room, or removes it. */
+void hr__lease_queue_worker(struct hr_dispatcher *d, hr_peer peer);
+
+/* After any change to the consumer's connection, cursor or leases. That it lacks leases
+ * is found out when its turn comes. */
+void hr__lease_queue_consumer(struct hr_dispatcher *d, struct hr_lease_job *job,
+                              const struct hr_lease_consumer *consumer);
+/* The same for a job of which a consumer has changed, or that has moved. */
+void hr__lease_queue_job(struct hr_dispatcher *d, const struct hr_lease_job *job);
+
 /* Leases what may be leased: to this worker only (0: to any), for this consumer only
- * (NULL: for any). Hedges where a worker has nothing else to do. */
+ * (NULL: for any). Hedges for this consumer. */
 void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
-                     struct hr_lease_consumer *only_consumer, uint64_t now,
+                     const struct hr_lease_seat *only_consumer, uint64_t now,
                      struct hr_actions *actions);
+
+/* Leases the head of the line a second time if it is slow and a worker has nothing else
+ * to do. */
+void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                     uint64_t now, struct hr_actions *actions);
 
 #endif

@@ -1,0 +1,326 @@
+/*
+ * svc/lease_order_test.c - the dispatcher's queues, index and sums against its tables,
+ * after random events.
+ */
+#include "core/rng.h"
+#include "svc/lease_internal.h"
+#include "svc/svc_test_util.h"
+
+#define PEERS 30u
+#define JOBS 6u
+#define SLOTS 3u
+#define LEASE_MIN 5u
+#define TARGET_NS (100 * (uint64_t)MS)
+
+static struct hr_dispatcher d;
+static struct hr_rng rng;
+static uint64_t now;
+
+static uint32_t below(uint32_t limit)
+{
+    return (uint32_t)hr__rng_below(&rng, limit);
+}
+
+/* ---- what must hold ---- */
+
+static bool has_room(const struct hr_lease_peer *p)
+{
+    uint64_t fits = LEASE_MIN;
+
+    if (p->ns_per_position > 0)
+        fits = (uint64_t)((double)TARGET_NS / p->ns_per_position);
+    if (fits > d.options.lease_max)
+        fits = d.options.lease_max;
+    return p->role == HR_FRAME_WORKER && !p->leaving && p->held < p->slots &&
+           (p->outstanding < LEASE_MIN || p->outstanding < fits);
+}
+
+static bool is_queued(const struct hr_queue *queue, uint32_t number, uint64_t key)
+{
+    uint32_t place = queue->places[number];
+
+    if (place == 0)
+        return false;
+    CHECK_EQ_INT(queue->items[place - 1].number, number);
+    CHECK_EQ_INT(queue->items[place - 1].key, key);
+    return true;
+}
+
+static void check_workers(void)
+{
+    size_t workers = 0, clients = 0, leaving = 0;
+    uint64_t outstanding = 0;
+
+    for (hr_peer i = 1; i <= PEERS; i++) {
+        const struct hr_lease_peer *p = &d.peers[i];
+
+        for (uint32_t degree = 0; degree < HR_LEASE_DOUBTS; degree++)
+            CHECK_EQ_INT(is_queued(&d.idle[degree], i, p->outstanding),
+                         has_room(p) && degree == (p->doubt < 3 ? p->doubt : 3));
+        workers += p->role == HR_FRAME_WORKER;
+        clients += p->role == HR_FRAME_CLIENT;
+        leaving += p->leaving;
+        outstanding += p->outstanding;
+    }
+    CHECK_EQ_INT(d.worker_count, workers);
+    CHECK_EQ_INT(d.client_count, clients);
+    CHECK_EQ_INT(d.leaving_count, leaving);
+    CHECK_EQ_INT(d.outstanding, outstanding);
+}
+
+static bool lacks_leases(const struct hr_lease_job *job, uint32_t rank)
+{
+    const struct hr_lease_consumer *c = &job->consumers[rank];
+    struct hr_share share = hr__lease_share(job, rank);
+    uint64_t limit = c->cursor + job->options.window, size = hr__share_size(&share);
+    struct hr_frame_range gap;
+
+    return c->peer != 0 && c->leases.count < c->leases.room &&
+           hr__ranges_gap(&c->leases, c->cursor, limit < size ? limit : size, &gap);
+}
+
+/* Counts the leases of workers. */
+static void check_job(size_t at, uint32_t kept[PEERS + 1])
+{
+    struct hr_lease_job *job = &d.jobs[at];
+    const struct hr_queue_item *first = hr__queue_first(&job->hungry);
+
+    CHECK(hr__lease_find_job(&d, job->options.id) == job);
+    CHECK_EQ_INT(is_queued(&d.hungry, (uint32_t)at, first != NULL ? first->key : 0),
+                 first != NULL);
+    for (uint32_t rank = 0; rank < job->world; rank++) {
+        const struct hr_lease_consumer *c = &job->consumers[rank];
+
+        CHECK(is_queued(&job->hungry, rank, c->outstanding) || !lacks_leases(job, rank));
+        for (size_t i = 0; i < c->leases.count; i++)
+            kept[c->leases.items[i].worker]++;
+    }
+    for (hr_peer peer = job->clients; peer != 0; peer = d.peers[peer].next)
+        CHECK(d.peers[peer].role == HR_FRAME_CLIENT && d.peers[peer].job == at);
+}
+
+static void check_all(void)
+{
+    uint32_t kept[PEERS + 1] = {0};
+    size_t known = 0;
+
+    check_workers();
+    for (size_t at = 0; at < d.job_count; at++)
+        check_job(at, kept);
+    for (hr_peer i = 1; i <= PEERS; i++)
+        CHECK_EQ_INT(d.peers[i].kept, kept[i]);
+    for (uint64_t id = 0; id < JOBS; id++)
+        known += hr__lease_find_job(&d, 10 * id) != NULL;
+    CHECK_EQ_INT(known, d.job_count);
+}
+
+/* Nothing waits while there is a worker for it. */
+static void check_all_is_leased(void)
+{
+    for (size_t at = 0; at < d.job_count; at++)
+        for (uint32_t rank = 0; rank < d.jobs[at].world; rank++)
+            for (hr_peer i = 1; lacks_leases(&d.jobs[at], rank) && i <= PEERS; i++)
+                CHECK(!has_room(&d.peers[i]) || d.peers[i].outstanding >= LEASE_MIN);
+}
+
+/* ---- events ---- */
+
+static void event(hr_peer peer, const struct hr_frame *frame)
+{
+    CHECK_OK(hr__lease_frame(&d, peer, frame, now, fresh(), NULL));
+}
+
+static void say_hello(hr_peer peer)
+{
+    struct hr_frame hello = worker_hello(1 + below(SLOTS), peer);
+
+    if (d.peers[peer].role == HR_FRAME_CLIENT ||
+        (d.peers[peer].role == 0 && below(2) == 0)) {
+        uint32_t world = 1 + below(3);
+
+        hello = client_hello(10 * (uint64_t)below(JOBS), world, below(world),
+                             1 + hr__rng_below(&rng, 3));
+        hello.u.hello.membership = below(20) == 0;
+        hello.position = below(60);
+        hello.generation = below(3);
+    }
+    event(peer, &hello);
+}
+
+static void say_progress(hr_peer peer)
+{
+    struct hr_frame frame = {HR_FRAME_PROGRESS};
+
+    if (d.peers[peer].role == HR_FRAME_CLIENT) {
+        frame.generation = d.peers[peer].generation;
+        frame.position = below(200);
+        if (below(8) == 0)
+            frame.type = HR_FRAME_ACK;
+    }
+    event(peer, &frame);
+}
+
+static void say_finished(void)
+{
+    struct hr_frame frame = {HR_FRAME_FINISHED, .count = 1};
+    const struct hr_lease_consumer *consumer;
+    const struct hr_lease_job *job;
+    const struct hr_lease *lease;
+    struct hr_share share;
+
+    if (d.job_count == 0)
+        return;
+    job = &d.jobs[below((uint32_t)d.job_count)];
+    frame.u.lease.rank = below(job->world);
+    consumer = &job->consumers[frame.u.lease.rank];
+    if (consumer->leases.count == 0)
+        return;
+    lease = &consumer->leases.items[below((uint32_t)consumer->leases.count)];
+    if (lease->worker == 0)
+        return;
+    share = hr__lease_share(job, frame.u.lease.rank);
+    frame.job = job->options.id;
+    frame.generation = consumer->generation;
+    frame.u.lease.ranges[0].from = hr__share_position(&share, lease->from);
+    frame.u.lease.ranges[0].until = hr__share_position(&share, lease->until - 1) + 1;
+    event(lease->worker, &frame);
+}
+
+static void add_job(void)
+{
+    const struct hr_lease_job_options options = {.id = 10 * (uint64_t)below(JOBS),
+                                                 .end = 200,
+                                                 .split = 1 + below(7),
+                                                 .window = 1 + below(100),
+                                                 .world = 1 + below(3)};
+
+    if (hr__lease_find_job(&d, options.id) == NULL)
+        CHECK_OK(hr__lease_add_job(&d, &options, NULL));
+}
+
+static void something_happens(void)
+{
+    hr_peer peer = 1 + below(PEERS);
+
+    switch (below(10)) {
+    case 0:
+        add_job();
+        break;
+    case 1:
+        hr__lease_lost(&d, peer, now, fresh());
+        break;
+    case 2:
+        if (below(4) == 0)
+            event(peer, &(struct hr_frame){HR_FRAME_GOODBYE});
+        break;
+    case 3:
+    case 4:
+        say_hello(peer);
+        break;
+    case 5:
+    case 6:
+        say_progress(peer);
+        break;
+    case 7:
+        now += below(60) * MS;
+        hr__lease_tick(&d, now, fresh());
+        if (hr__actions_left(&actions) > 0)
+            check_all_is_leased();
+        break;
+    default:
+        say_finished();
+        break;
+    }
+}
+
+TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
+{
+    const struct hr_lease_options options = {.peers_max = PEERS,
+                                             .jobs_max = JOBS,
+                                             .ranges_max = 6,
+                                             .lease_min = LEASE_MIN,
+                                             .lease_max = 40,
+                                             .target_ns = TARGET_NS,
+                                             .ttl_ns = 500 * MS,
+                                             .served_ns = 200 * MS,
+                                             .hedge_ns = 150 * MS,
+                                             .silent_ns = 2000 * MS,
+                                             .absent_ns = 300 * MS,
+                                             .idle_ns = 400 * MS};
+    uint64_t leases = 0, hedged = 0, expired = 0;
+
+    hr__rng_init(&rng, check_seed(), 0, 0);
+    for (int trial = 0; trial < 20; trial++) {
+        now = 1000 * (uint64_t)MS;
+        CHECK_OK(hr__lease_init(&d, &options, NULL));
+        for (int step = 0; step < 1000; step++) {
+            something_happens();
+            check_all();
+        }
+        leases += d.counts.leases;
+        hedged += d.counts.leases_hedged;
+        expired += d.counts.leases_expired;
+        hr__lease_finish(&d);
+    }
+    CHECK(leases > 100 && hedged > 0 && expired > 10);
+}
+
+/* ---- bounded ticks ---- */
+
+static void expect_closed(uint32_t count)
+{
+    uint32_t closed = 0;
+
+    for (size_t i = 0; i < actions.count; i++)
+        closed += actions.items[i].kind == HR_ACTION_CLOSE;
+    CHECK_EQ_INT(closed, count);
+}
+
+TEST(a_tick_looks_at_some_peers_and_the_next_one_at_others)
+{
+    const uint32_t peers = 2 * HR_LEASE_TICK_PEERS;
+    const struct hr_lease_options options = {
+        .peers_max = peers, .jobs_max = 1, .lease_min = 1, .silent_ns = 100};
+
+    CHECK_OK(hr__lease_init(&d, &options, NULL));
+    for (hr_peer peer = 1; peer <= peers; peer += HR_LEASE_TICK_PEERS)
+        CHECK_OK(hr__lease_frame(&d, peer,
+                                 &(struct hr_frame){HR_FRAME_HELLO, .count = 1,
+                                                    .u.hello.role = HR_FRAME_WORKER},
+                                 1, fresh(), NULL));
+    for (int tick = 0; tick < 2; tick++) {
+        hr__lease_tick(&d, 200, fresh());
+        expect_closed(1);
+    }
+    hr__lease_tick(&d, 200, fresh());
+    expect_closed(0);
+    hr__lease_finish(&d);
+}
+
+TEST(idle_jobs_are_forgotten_over_several_ticks_and_found_no_more)
+{
+    const uint32_t jobs = 3 * HR_LEASE_TICK_CONSUMERS;
+    const struct hr_lease_options options = {.peers_max = 1,
+                                             .jobs_max = jobs,
+                                             .ranges_max = 1,
+                                             .lease_min = 1,
+                                             .idle_ns = 100};
+    size_t before;
+
+    CHECK_OK(hr__lease_init(&d, &options, NULL));
+    for (uint32_t i = 0; i < jobs; i++)
+        CHECK_OK(hr__lease_add_job(
+            &d, &(struct hr_lease_job_options){i * 7919 % jobs, 9, 1, 1, 1}, NULL));
+    for (int tick = 0; tick < 3; tick++)
+        hr__lease_tick(&d, 1000, fresh());
+    CHECK_EQ_INT(d.job_count, jobs);
+    do {
+        before = d.job_count;
+        hr__lease_tick(&d, 1100, fresh());
+        CHECK_EQ_INT(before - d.job_count, HR_LEASE_TICK_CONSUMERS);
+        for (size_t at = 0; at < d.job_count; at++)
+            CHECK(hr__lease_find_job(&d, d.jobs[at].options.id) == &d.jobs[at]);
+    } while (d.job_count > 0);
+    CHECK_EQ_INT(d.changes, jobs);
+    hr__lease_finish(&d);
+}
