@@ -32,15 +32,6 @@ static bool is_worker(const struct hr_dispatcher_process *d, uint32_t peer)
     return d->role.peers[peer].role == HR_FRAME_WORKER && d->peers[peer].address != NULL;
 }
 
-static uint32_t count_role(const struct hr_dispatcher_process *d, uint32_t role)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 1; i <= d->peers_max; i++)
-        count += d->role.peers[i].role == role;
-    return count;
-}
-
 /* ---- JSON ---- */
 
 static void
@@ -123,10 +114,10 @@ static void add_status(const struct hr_dispatcher_process *d, struct hr_str *out
     hr__net_counts(d->base.net, &net);
     hr__str_addf(out,
                  "{\"version\":\"" HR_VERSION "\",\"address\":\"%s\","
-                 "\"connections\":%u,\"connections_max\":%u,\"clients\":%u,"
+                 "\"connections\":%u,\"connections_max\":%u,\"clients\":%zu,"
                  "\"jobs_max\":%u,\"positions_finished\":%llu,",
                  hr__net_address(d->base.net), net.open, d->peers_max,
-                 count_role(d, HR_FRAME_CLIENT), d->jobs_max,
+                 d->role.client_count, d->jobs_max,
                  (unsigned long long)d->role.counts.positions_finished);
     add_number(out, "uptime_seconds", seconds_since(d->started_ns));
     hr__str_add(out, ",");
@@ -209,28 +200,19 @@ static void add_connections(const struct hr_dispatcher_process *d, struct hr_str
 
 static void add_metrics(const struct hr_dispatcher_process *d, struct hr_str *out)
 {
-    uint64_t outstanding = 0;
-    uint32_t workers = 0, draining = 0, compressing = 0;
-
-    for (uint32_t i = 1; i <= d->peers_max; i++)
-        if (is_worker(d, i)) {
-            workers++;
-            draining += d->role.peers[i].leaving;
-            compressing += d->peers[i].kinds > HR_COMPRESSION_BIT(HR_COMPRESSION_NONE);
-            outstanding += d->role.peers[i].outstanding;
-        }
     metric(out, "build_info", "gauge", "The release.", "{version=\"" HR_VERSION "\"}", 1);
     gauge(out, "uptime_seconds", "Since the dispatcher began.",
           seconds_since(d->started_ns));
-    gauge(out, "workers", "Connected workers.", workers);
-    gauge(out, "workers_draining", "Workers that get no more leases.", draining);
-    gauge(out, "clients", "Connected clients.", count_role(d, HR_FRAME_CLIENT));
+    gauge(out, "workers", "Connected workers.", d->worker_count);
+    gauge(out, "workers_draining", "Workers that get no more leases.",
+          (double)d->role.leaving_count);
+    gauge(out, "clients", "Connected clients.", (double)d->role.client_count);
     gauge(out, "jobs", "Known jobs.", (double)d->role.job_count);
     gauge(out, "positions_in_work", "Positions leased and not sent yet.",
-          (double)outstanding);
+          (double)d->role.outstanding);
     add_leases(&d->role.counts, out);
     gauge(out, "workers_compressing", "Workers that compress for some client.",
-          compressing);
+          d->compressing);
     counter(out, "data_bytes_total", "Bytes of batches that workers sent over TCP.",
             d->made);
     counter(out, "data_sent_bytes_total",

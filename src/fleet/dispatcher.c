@@ -34,8 +34,8 @@ static void list_changed(struct hr_dispatcher_process *d)
 {
     hr_buffer_unref(d->list);
     d->list = NULL;
-    for (uint32_t i = 1; i <= d->peers_max; i++)
-        d->peers[i].wants_list = d->peers[i].is_client;
+    d->list_number++;
+    d->lists_due = true;
 }
 
 /* Once for all clients. Without memory it stays NULL, and is tried again. */
@@ -67,9 +67,11 @@ static void send_list(struct hr_dispatcher_process *d, uint32_t to)
 
     if (d->list == NULL)
         make_list(d);
-    d->peers[to].wants_list = d->list == NULL;
-    if (d->list == NULL)
+    if (d->list == NULL) {
+        d->lists_due = true;
         return;
+    }
+    d->peers[to].list_number = d->list_number;
     frame.count = d->list_count;
     hr__net_send_body(
         net_of(d), to, &frame,
@@ -77,15 +79,37 @@ static void send_list(struct hr_dispatcher_process *d, uint32_t to)
         1);
 }
 
-/* One at a time, so that a client that does not read gathers none. */
+/* After a change, and until all clients know it. One at a time, so that a client that
+ * does not read gathers none. */
 static void send_lists(struct hr_dispatcher_process *d)
 {
-    for (uint32_t i = 1; i <= d->peers_max; i++)
-        if (d->peers[i].wants_list && hr__net_queued(net_of(d), i) == 0)
+    if (!d->lists_due)
+        return;
+    d->lists_due = false;
+    for (uint32_t i = 1; i <= d->peers_max; i++) {
+        const struct hr_dispatcher_peer *p = &d->peers[i];
+
+        if (!p->is_client || p->list_number == d->list_number)
+            continue;
+        if (hr__net_queued(net_of(d), i) == 0)
             send_list(d, i);
+        else
+            d->lists_due = true;
+    }
 }
 
-/* A worker says where it listens. */
+static void set_address(struct hr_dispatcher_process *d, uint32_t peer, char *address)
+{
+    struct hr_dispatcher_peer *p = &d->peers[peer];
+
+    d->worker_count += (address != NULL) - (p->address != NULL);
+    hr__free(p->address);
+    p->address = address;
+    list_changed(d);
+}
+
+/* A worker says where it listens. The next tick tells clients, of many workers at once.
+ */
 static void take_address(struct hr_dispatcher_process *d, uint32_t peer, const char *text,
                          size_t bytes)
 {
@@ -105,10 +129,7 @@ static void take_address(struct hr_dispatcher_process *d, uint32_t peer, const c
         hr__net_drop(net_of(d), peer);
         return;
     }
-    hr__free(d->peers[peer].address);
-    d->peers[peer].address = address;
-    list_changed(d);
-    send_lists(d);
+    set_address(d, peer, address);
 }
 
 enum hr_err hr__dispatcher_drain(struct hr_dispatcher_process *d, const char *address,
@@ -141,6 +162,15 @@ const char *hr__dispatcher_kinds(uint32_t kinds, char to[HR_KINDS_TEXT])
     return to;
 }
 
+static void
+set_kinds(struct hr_dispatcher_process *d, struct hr_dispatcher_peer *p, uint32_t kinds)
+{
+    const uint32_t none = HR_COMPRESSION_BIT(HR_COMPRESSION_NONE);
+
+    d->compressing += (kinds > none) - (p->kinds > none);
+    p->kinds = kinds;
+}
+
 /* A worker says what compression does. Its numbers only grow. */
 static void
 take_traffic(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_frame *frame)
@@ -162,36 +192,29 @@ take_traffic(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_fra
     if (p->kinds != frame->count && frame->count != 0)
         hr__events_add(d->events, "worker_compression", "worker", p->address,
                        "compression", hr__dispatcher_kinds(frame->count, text), NULL);
-    p->kinds = frame->count != 0 ? frame->count : p->kinds;
+    set_kinds(d, p, frame->count != 0 ? frame->count : p->kinds);
 }
 
 /* ---- jobs ---- */
 
-static struct hr_dispatcher_job *
-find_job(const struct hr_dispatcher_process *d, uint64_t id)
+static enum hr_err
+add_job(struct hr_dispatcher_process *d, const struct hr_lease_job_options *options,
+        const char *name, struct hr_error *reterr)
 {
-    for (struct hr_dispatcher_job *job = d->jobs; job != NULL; job = job->next)
-        if (job->id == id)
-            return job;
-    return NULL;
-}
+    struct hr_dispatcher_job *job = hr__calloc(1, sizeof *job);
+    enum hr_err code;
 
-/* The role has it already. */
-static enum hr_err note_job(struct hr_dispatcher_process *d, uint64_t id,
-                            const char *name, struct hr_error *reterr)
-{
-    struct hr_dispatcher_job **at = &d->jobs, *job = find_job(d, id);
-
-    if (job != NULL)
-        return HR_OK;
-    job = hr__calloc(1, sizeof *job);
     if (job == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    job->id = id;
+    code = hr__lease_add_job(&d->role, options, reterr);
+    if (code != HR_OK) {
+        hr__free(job);
+        return code;
+    }
+    job->id = options->id;
     memcpy(job->name, name, strlen(name) + 1);
-    while (*at != NULL)
-        at = &(*at)->next;
-    *at = job;
+    *(d->last_job != NULL ? &d->last_job->next : &d->jobs) = job;
+    d->last_job = job;
     hr__events_add(d->events, "job_added", "job", name, NULL);
     return HR_OK;
 }
@@ -201,6 +224,10 @@ static void review_jobs(struct hr_dispatcher_process *d)
 {
     struct hr_dispatcher_job **at = &d->jobs;
 
+    if (d->changes == d->role.changes)
+        return;
+    d->changes = d->role.changes;
+    d->last_job = NULL;
     while (*at != NULL) {
         struct hr_dispatcher_job *job = *at;
         const struct hr_lease_job *known = hr__lease_find_job(&d->role, job->id);
@@ -210,6 +237,7 @@ static void review_jobs(struct hr_dispatcher_process *d)
             hr__events_add(d->events, "job_done", "job", job->name, NULL);
         }
         if (known != NULL) {
+            d->last_job = job;
             at = &job->next;
             continue;
         }
@@ -237,11 +265,9 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
         return;
     }
     if (known == NULL)
-        code = hr__lease_add_job(&d->role, &job, &error);
+        code = add_job(d, &job, name, &error);
     else if (known->options.end != job.end)
         code = hr__fail(&error, HR_ERR_FORMAT, "the job is known with another end");
-    if (code == HR_OK)
-        code = note_job(d, job.id, name, &error);
     if (code != HR_OK) {
         d->jobs_refused += code == HR_ERR_LIMIT;
         hr__events_add(d->events, "job_refused", "job", name, "why", error.message, NULL);
@@ -319,15 +345,14 @@ log_lost(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_error *
 static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
 {
     struct hr_dispatcher_process *d = user;
-    bool listed = d->peers[peer].address != NULL;
 
     log_lost(d, peer, why);
-    hr__free(d->peers[peer].address);
+    set_kinds(d, &d->peers[peer], 0);
+    if (d->peers[peer].address != NULL)
+        set_address(d, peer, NULL);
     d->peers[peer] = (struct hr_dispatcher_peer){0};
     hr__lease_lost(&d->role, peer, hr__now_ns(), &d->actions);
     hr__fleet_perform(net_of(d), &d->actions);
-    if (listed)
-        list_changed(d);
 }
 
 static void on_tick(void *user)
@@ -416,6 +441,7 @@ static enum hr_err init(struct hr_dispatcher_process *d,
     d->peers_max = o->peers_max;
     d->jobs_max = o->jobs_max;
     d->started_ns = hr__now_ns();
+    d->list_number = 1;
     d->peers = hr__calloc((size_t)o->peers_max + 1, sizeof *d->peers);
     if (d->peers == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");

@@ -14,8 +14,8 @@
 #define HR_KINDS_TEXT 24 /* bytes */
 
 struct hr_dispatcher_peer {
-    char *address;   /* of a worker: where clients reach it; or NULL */
-    bool wants_list; /* a client that has not been told the latest workers */
+    char *address;        /* of a worker: where clients reach it; or NULL */
+    uint64_t list_number; /* of the list that a client has; 0: none */
     bool is_client;
     bool known;                    /* its HELLO was accepted */
     bool goodbye;                  /* it said so: its end is no failure */
@@ -38,12 +38,16 @@ struct hr_dispatcher_process {
     struct hr_dispatcher role;
     struct hr_actions actions;
     struct hr_dispatcher_peer *peers; /* by number */
-    struct hr_dispatcher_job *jobs;
+    struct hr_dispatcher_job *jobs, *last_job;
+    uint64_t changes; /* of the role, as its jobs were last looked at */
     uint32_t peers_max, jobs_max;
     uint64_t started_ns, jobs_refused;
-    uint64_t made, sent;    /* bytes, of all workers so far */
+    uint64_t made, sent;                /* bytes, of all workers so far */
+    uint32_t worker_count, compressing; /* that have an address; that compress */
     struct hr_buffer *list; /* of workers, as clients get it; NULL: it changed */
     uint32_t list_count;
+    uint64_t list_number;     /* counts changes */
+    bool lists_due;           /* some client does not have the latest one */
     struct hr_http *control;  /* or NULL */
     struct hr_events *events; /* or NULL */
 };
