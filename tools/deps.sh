@@ -4,7 +4,7 @@
 #   tools/deps.sh        for building, the demo and the tests
 #   tools/deps.sh check  also for make check: clang, clang-format, g++
 #   tools/deps.sh wheel  also for make wheel: Python's headers and venv
-#   tools/deps.sh wheels also for make wheels: an assembler for libjpeg-turbo
+#   tools/deps.sh wheels also for make wheels: an assembler for libjpeg-turbo, a cross compiler, qemu
 #   tools/deps.sh debug  also for make debug-python: Python's debug build
 #   tools/deps.sh neon   also for make neon: a cross compiler, qemu, arm64 libraries
 packages="gcc libc6-dev meson ninja-build pkg-config libjpeg-dev libpng-dev libwebp-dev
@@ -12,7 +12,7 @@ packages="gcc libc6-dev meson ninja-build pkg-config libjpeg-dev libpng-dev libw
 [ "$1" = check ] && packages="$packages g++ clang binutils git python3-dev python3-venv"
 [ "$1" = debug ] && packages="$packages python3-dbg python3-dev python3-venv"
 [ "$1" = wheel ] && packages="$packages git python3-dev python3-venv"
-[ "$1" = wheels ] && packages="$packages git python3-dev python3-venv nasm"
+[ "$1" = wheels ] && packages="$packages git python3-dev python3-venv nasm gcc-aarch64-linux-gnu qemu-user-static"
 foreign=
 if [ "$1" = neon ]; then
     packages="$packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static libc6:arm64"

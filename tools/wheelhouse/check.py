@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 import pathlib
-import platform
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
 
+import foreign
 from common import GLIBC, PINS, ROOT, Place, run
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
 BYTES_MAX = 4_000_000
-LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2"}
-MACHINES = {"x86_64": "EM_X86_64"}
+LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
+LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
+MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
 TRAIN = """
 import json, pathlib, sys
 import headrace as hr, numpy as np
@@ -45,8 +46,9 @@ def check_elf(place: Place, name: str, file: ELFFile) -> None:
         fail(f"{name}: expected {MACHINES[place.arch]}, found {file['e_machine']}")
     tags = [(tag.entry.d_tag, getattr(tag, "needed", "")) for tag in file.get_section_by_name(".dynamic").iter_tags()]
     needed = {library for kind, library in tags if kind == "DT_NEEDED"}
-    if needed - LIBRARIES:
-        fail(f"{name} needs {', '.join(sorted(needed - LIBRARIES))}; the wheel has to carry them")
+    others = needed - LIBRARIES - {LOADERS[place.arch]}
+    if others:
+        fail(f"{name} needs {', '.join(sorted(others))}; the wheel has to carry them")
     if any(kind in ("DT_RPATH", "DT_RUNPATH") for kind, _ in tags):
         fail(f"{name} has a search path for libraries")
     if file.get_section_by_name(".symtab") or file.get_section_by_name(".debug_info"):
@@ -90,9 +92,12 @@ def installed(place: Place, wheel: pathlib.Path) -> tuple[pathlib.Path, pathlib.
     home, log = place.work / "installed", place.work / "installed.log"
     shutil.rmtree(home, ignore_errors=True)
     log.write_text("")
-    run([sys.executable, "-m", "venv", home], log)
-    run([home / "bin/pip", "install", "--disable-pip-version-check", "numpy"], log)
-    run([home / "bin/pip", "install", "--no-index", wheel], log)
+    if place.foreign:
+        foreign.install(place, wheel, home, log)
+    else:
+        run([sys.executable, "-m", "venv", home], log)
+        run([home / "bin/pip", "install", "--disable-pip-version-check", "numpy"], log)
+        run([home / "bin/pip", "install", "--no-index", wheel], log)
     return home / "bin/python", home / "bin/headrace"
 
 
@@ -129,10 +134,11 @@ def main() -> None:
     place = Place(sys.argv[1], sys.argv[2])
     wheel = place.wheel()
     check_contents(place, wheel)
-    if place.arch != platform.machine():
-        fail(f"the wheel for {place.arch} cannot be tried on {platform.machine()}")
     golden = check_use(place, wheel)
-    print(f"wheels: {wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, needs only glibc {GLIBC}, trains, {golden}")
+    print(
+        f"wheels: {wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB, needs only glibc {GLIBC}, trains"
+        f"{' under qemu' if place.foreign else ''}, {golden}"
+    )
 
 
 if __name__ == "__main__":

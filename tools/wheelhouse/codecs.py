@@ -288,7 +288,7 @@ def main() -> None:
     stamp = place.work / "codecs.done"
     if stamp.exists() and stamp.read_text() == mine:
         return
-    if shutil.which("nasm") is None:
+    if place.arch == "x86_64" and shutil.which("nasm") is None:
         sys.exit("wheels: libjpeg-turbo needs nasm for x86-64; apt-get install nasm")
     make_tools(place)
     for codec in PINS["codecs"]:

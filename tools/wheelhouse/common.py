@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PINS: dict[str, Any] = json.loads((ROOT / "packaging/wheels/codecs.json").read_text())
 GLIBC: str = PINS["glibc"]
-ARCHS = ("x86_64",)
+ARCHS = ("x86_64", "aarch64")
 
 
 class Place:
@@ -26,6 +27,8 @@ class Place:
         self.archives = self.made / "archives"
         self.work = self.made / arch
         self.stage = self.work / "stage"  # headers, static libraries and .pc files
+        self.foreign = arch != platform.machine()
+        self.gcc = f"{arch}-linux-gnu-gcc" if self.foreign else "gcc"
         self.platform = f"manylinux_{GLIBC.replace('.', '_')}_{arch}"
 
     def wheel(self) -> pathlib.Path:

@@ -43,6 +43,10 @@ endian = 'little'
 """
 
 
+def ask_gcc(place: Place, word: str) -> str:
+    return subprocess.run([place.gcc, word], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def without_git(place: Place) -> str:
     """A PATH with what a build needs and without Git: links to every program except it."""
     folder = place.work / "path"
@@ -67,9 +71,7 @@ def build(place: Place) -> pathlib.Path:
         packed.extractall(source, filter="data")
     (top,) = source.iterdir()
     cross = place.work / "cross.ini"
-    libgcc = subprocess.run(
-        ["gcc", "-print-libgcc-file-name"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    libgcc = ask_gcc(place, "-print-libgcc-file-name")
     cross.write_text(CROSS.format(bin=place.work / "bin", stage=place.stage, arch=place.arch, libgcc=libgcc))
     log.write_text("")
     print(f"wheels: {place.arch}: building {top.name}", flush=True)
@@ -118,9 +120,9 @@ def component(codec: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def libgcc() -> dict[str, Any]:
+def libgcc(place: Place) -> dict[str, Any]:
     """The part of this machine's compiler that is linked."""
-    version = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
+    version = ask_gcc(place, "-dumpfullversion")
     return {
         "type": "library",
         "bom-ref": "libgcc",
@@ -152,7 +154,7 @@ def sbom(place: Place, version: str) -> dict[str, Any]:
                 {"name": "headrace:compiler", "value": PINS["zig"]},
             ],
         },
-        "components": [*(component(codec) for codec in codecs), libgcc()],
+        "components": [*(component(codec) for codec in codecs), libgcc(place)],
         "dependencies": [
             {"ref": "headrace", "dependsOn": [*(codec["name"] for codec in codecs), "libgcc"]},
             {"ref": "libpng", "dependsOn": ["zlib"]},
