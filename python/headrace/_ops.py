@@ -1675,6 +1675,9 @@ def flow_join(
     left_on: str | PathLike | None = None,
     right_on: str | PathLike | None = None,
     integers: bool = False,
+    how: Literal["inner", "left"] = "inner",
+    fill: Mapping[str, str | float] = {},
+    matched: str | None = None,
     prefix: str | Sequence[str] = (),
     name: str | None = None,
     keep_position: bool = False,
@@ -1687,18 +1690,23 @@ def flow_join(
     An inner join, as `merge` of pandas: one record for each pair of equal keys, in the
     order of the first input, and for one record there in the order of the second. A
     record without a match is left out; `headrace explain` says how many of each input
-    are used. A key that is null matches nothing; a damaged record whose key cannot be
-    read is an error. Keys are integers or texts, and those of both inputs must be the
-    same kind. They are read once, when the graph is opened: each pair takes 8 bytes of
-    memory, which a budget counts. While they are read, a record of the second input
-    takes 24 to 40 bytes and its key, one of the first 4 bytes: put the smaller table
-    second.  Keys are read from the sources, under the names they have there: a rename
-    or cast before the join has no effect on them. The output has the field `on` once;
-    other names that both inputs have need a `prefix`. Both inputs must know their
-    number of records: filters, expansions, batches and shuffles come after it, and a
-    shuffle costs the same there. Steps before it run for each joined record, with the
-    same random draws for a record that is joined twice; steps after it draw anew for
-    each. To join by position instead, see flow.zip.
+    are used. With `how: left`, a record of the first input without a match comes once,
+    in its place. Its fields of the second input need values that cannot be taken for
+    data: `fill` names them, or `matched` names a new field that is true where there is
+    a match. Without either the join is refused, as are fields that cannot be made up:
+    the bytes of files, and pictures of differing sizes. A key that is null matches
+    nothing; a damaged record whose key cannot be read is an error. Keys are integers or
+    texts, and those of both inputs must be the same kind. They are read once, when the
+    graph is opened: each pair takes 8 bytes of memory, which a budget counts. While
+    they are read, a record of the second input takes 24 to 40 bytes and its key, one of
+    the first 4 bytes: put the smaller table second.  Keys are read from the sources,
+    under the names they have there: a rename or cast before the join has no effect on
+    them. The output has the field `on` once; other names that both inputs have need a
+    `prefix`. Both inputs must know their number of records: filters, expansions,
+    batches and shuffles come after it, and a shuffle costs the same there. Steps before
+    it run for each joined record, with the same random draws for a record that is
+    joined twice; steps after it draw anew for each. To join by position instead, see
+    flow.zip.
 
     Args:
         pipelines: what is joined.
@@ -1709,6 +1717,15 @@ def flow_join(
         right_on: the key of the second input; string, optional.
         integers: read keys that are texts as decimal integers, so that the file
             000123.jpg, by its stem, is the number 123; bool, default false.
+        how: inner: records of the first input without a match are left out; left: they
+            come once, and `fill` or `matched` is needed; enum, one of inner, left,
+            default inner.
+        fill: left: what the fields of the second input become, under their names after
+            the join, where there is no match, such as {age: -1, name: '='}; = stands
+            for the text after it, here an empty one, and for an empty list; map,
+            default {}.
+        matched: left: a new field, true where there is a match; fields that `fill` does
+            not name are then zeros, and empty texts and lists; field, optional.
         prefix: prefixes of each input's field names, in order; [] for none; list of
             fields, 0 to 8 items, default [].
         name: what the node is called in messages and files; the operator's name by default.
@@ -1720,8 +1737,8 @@ def flow_join(
     """
     from .pipeline import Pipeline
 
-    params: dict[str, Any] = {"on": on, "left_on": left_on, "right_on": right_on, "integers": integers, "prefix": prefix}
-    defaults: dict[str, Any] = {"integers": False, "prefix": ()}
+    params: dict[str, Any] = {"on": on, "left_on": left_on, "right_on": right_on, "integers": integers, "how": how, "fill": fill, "matched": matched, "prefix": prefix}
+    defaults: dict[str, Any] = {"integers": False, "how": "inner", "fill": {}, "prefix": ()}
     return Pipeline._join(pipelines, "flow.join", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -4135,7 +4152,7 @@ def source_arrow(
     path: PathLike,
     *,
     columns: str | Sequence[str] = ("*",),
-    fill: Mapping[str, str] = {},
+    fill: Mapping[str, str | float] = {},
     batch_max: int | str = "4GiB",
     batch_cache: int | str = "256MiB",
     name: str | None = None,
@@ -4168,9 +4185,9 @@ def source_arrow(
         columns: the columns that become fields, by name; * stands for all, the name of
             a struct for its columns, "image.bytes" for one; list of strings, 1 to 64
             items, default ["*"].
-        fill: column: what a null becomes, such as {label: "-1", text: "="}; = stands
-            for the text after it, here an empty one; without, a row with a null is a
-            bad record; map, default {}.
+        fill: column: what a null becomes, such as {label: -1, text: '='}; = stands for
+            the text after it, here an empty one; without, a row with a null is a bad
+            record; map, default {}.
         batch_max: a record batch that takes more memory is not read; those of local
             files that are not compressed take none; bytes, 1 to 1125899906842624, in
             bytes, default 4GiB.
@@ -4761,7 +4778,7 @@ def source_parquet(
     path: PathLike,
     *,
     columns: str | Sequence[str] = ("*",),
-    fill: Mapping[str, str] = {},
+    fill: Mapping[str, str | float] = {},
     page_max: int | str = "1GiB",
     page_cache: int | str = "256MiB",
     where: str | PathLike = "",
@@ -4807,9 +4824,9 @@ def source_parquet(
         columns: the columns that become fields, by name; * stands for all, the name of
             a struct for its columns, "image.bytes" for one; list of strings, 1 to 64
             items, default ["*"].
-        fill: column: what a null becomes, such as {label: "-1", text: "="}; = stands
-            for the text after it, here an empty one; without, a row with a null is a
-            bad record; map, default {}.
+        fill: column: what a null becomes, such as {label: -1, text: '='}; = stands for
+            the text after it, here an empty one; without, a row with a null is a bad
+            record; map, default {}.
         page_max: a page that takes more memory is not read, and so is a column of a row
             group that is larger, if the file is not local; bytes, 1 to
             1125899906842624, in bytes, default 1GiB.

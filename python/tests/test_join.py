@@ -7,7 +7,7 @@ import pathlib
 import random
 import re
 import subprocess
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -188,3 +188,58 @@ def test_a_memory_budget_counts_the_pairs(command: str, tmp_path: pathlib.Path) 
         plan = subprocess.run(args, check=True, capture_output=True, text=True).stdout
         kept.append(int(re.search(r"^  kept: (\d+)$", plan, re.MULTILINE)[1]))  # type: ignore[index]
     assert kept[1] - kept[0] == 8 * 300 * 399
+
+
+def double(b: int) -> int:
+    return int(b) * 2
+
+
+@pytest.mark.parametrize("variant", ["threads", "processes"])
+def test_a_left_join_keeps_records_without_a_match(
+    rng: random.Random, tmp_path: pathlib.Path, variant: Literal["threads", "processes"]
+) -> None:
+    """Your functions before the join are not called for records that they do not have."""
+    a, b = [rng.randrange(9) for _ in range(40)], [rng.randrange(3, 12) for _ in range(30)]
+    left = numbers(tmp_path / "left.csv", id=a, a=range(40))
+    right = numbers(tmp_path / "right.csv", id=b, b=range(30))
+    right = right.map(double, fields="b", outputs={"b": "int64"}, variant=variant)
+    pipe = hr.join(left, right, on="id", how="left", fill={"b": -7}, matched="known")
+    expected = [
+        row
+        for i, key in enumerate(a)
+        for row in ([(i, 2 * k, True) for k in range(30) if b[k] == key] or [(i, -7, False)])
+    ]
+    assert pipe.record_count == len(expected)
+
+    def rows(**options: Any) -> list[tuple[int, int, bool]]:
+        batches = pipe.batch(4).loader(output="numpy", **options)
+        return [x for y in batches for x in zip(y.a.tolist(), y.b.tolist(), y.known.tolist(), strict=True)]
+
+    assert rows() == rows(threads=3) == expected
+    assert f"{sum(not known for *_, known in expected)} left records without a match" in str(pipe.batch(2).explain())
+
+
+def test_fields_of_records_without_a_match_are_what_fill_says(tmp_path: pathlib.Path) -> None:
+    left = numbers(tmp_path / "left.csv", id=[1, 2], a=[10, 20])
+    (tmp_path / "r.jsonl").write_text('{"id": 1, "x": 0.5, "name": "one", "words": "a b", "yes": true}\n')
+    right = hr.jsonl(tmp_path / "r.jsonl").split_text(field="words")
+
+    def second(**options: Any) -> list[Any]:
+        pipe = hr.join(left, right, on="id", how="left", **options).batch(2, ragged=True)
+        (batch,) = pipe.loader(output="numpy", epochs=1)
+        return [float(batch.x[1]), batch.name[1], len(batch.words[1]), bool(batch.yes[1])]
+
+    assert second(fill={"x": -1.5, "name": "", "words": [], "yes": True}) == [-1.5, "", 0, True]
+    assert second(fill={"x": 3, "name": "== =x", "words": [], "yes": 1}) == [3, "== =x", 0, True]
+    assert second(fill={"name": " x"}, matched="known") == [0, " x", 0, False]
+    for wrong, message in (
+        ({}, 'a record without a match has no "x": say what it becomes'),
+        ({"fill": {"x": "much"}, "matched": "known"}, '"much" is no value of "x", which is float64'),
+        ({"fill": {"nam": ""}, "matched": "known"}, 'called "nam"; did you mean "name"'),
+        ({"fill": {"x": [1]}, "matched": "known"}, 'wants a number, a bool or a text for "x", not a list'),
+        ({"matched": "a"}, 'an input has a field "a"'),
+    ):
+        with pytest.raises(hr.HeadraceError, match=message):
+            second(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(hr.HeadraceError, match="which an inner join leaves out"):
+        print(hr.join(left, right, on="id", fill={"x": 1}).record_count)

@@ -73,14 +73,13 @@ void hr__paths_branch(const struct hr_program *p, struct hr_thread *thread,
             const struct hr_join *join = p->paths[path->parent].join;
 
             ids[k] = *from;
-            if (from->index == HR_INDEX_NONE ||
-                (join == NULL && from->depth != path->input)) {
+            if (join == NULL && from->depth != path->input)
                 ids[k].index = HR_INDEX_NONE;
-                continue;
-            }
-            ids[k].depth = 0;
-            if (join != NULL)
+            else if (join != NULL && from->index != HR_INDEX_NONE)
                 ids[k].index = join->op->zip.map(join->state, path->input, from->index);
+            if (ids[k].index == HR_INDEX_NONE)
+                continue;
+            ids[k].depth = 0;
             follow(path, thread, &ids[k]);
         }
         if (path->merge != NULL)
@@ -96,6 +95,20 @@ void hr__paths_branch(const struct hr_program *p, struct hr_thread *thread,
         ids[k].draw_epoch = ids[merge->paths[input]].draw_epoch;
         ids[k].depth = 0;
     }
+}
+
+enum hr_err
+hr__step_fill(const struct hr_step *step, struct hr_value *slots, struct hr_op_ctx *ctx)
+{
+    const struct hr_record_id *ids = hr__step_ids(step, ctx->id);
+
+    for (size_t i = 0; i < step->fill_count; i++) {
+        const struct hr_fill *fill = &step->fills[i];
+
+        if (ids[fill->path].index == HR_INDEX_NONE)
+            HR_TRY(step->op->zip.fill(ctx, fill->field, &slots[fill->slot]));
+    }
+    return HR_OK;
 }
 
 uint32_t hr__path_source(const struct hr_program *p, size_t path, uint64_t *index)

@@ -92,6 +92,44 @@ bind_aliases(struct compiler *c, struct hr_step *step, const struct hr_graph_nod
     return true;
 }
 
+/* The value of the input's field when the node runs: that of a fork has an alias. */
+static int value_seen(const struct hr_graph_node *n, size_t input, int value)
+{
+    for (size_t i = 0; i < n->alias_count; i++)
+        if (n->aliases[i].input == input && n->aliases[i].from == value)
+            return n->aliases[i].to;
+    return value;
+}
+
+/* The fields of the inputs of a join by keys in which there may be no record. */
+static bool
+bind_fills(struct compiler *c, struct hr_step *step, const struct hr_graph_node *n)
+{
+    size_t room = (n->schema.count + 1) * sizeof *step->fills;
+
+    if (n->op->zip.optional == NULL)
+        return true;
+    step->fills = hr__arena_zalloc(&c->program->arena, room);
+    if (step->fills == NULL)
+        return false;
+    for (size_t i = 0; i < n->input_count; i++) {
+        const struct hr_schema *in = &c->graph->nodes[n->inputs[i]].schema;
+
+        for (size_t k = 0; n->op->zip.optional(n->params, i) && k < in->count; k++) {
+            int value = value_seen(n, i, in->fields[k].slot);
+            size_t f = 0;
+
+            while (f < n->schema.count && n->schema.fields[f].slot != value)
+                f++;
+            if (f < n->schema.count)
+                step->fills[step->fill_count++] =
+                    (struct hr_fill){(uint16_t)(c->path_of[n->inputs[i]] - 1),
+                                     slot(c, value), (uint16_t)f};
+        }
+    }
+    return true;
+}
+
 static bool
 bind_merge(struct compiler *c, struct hr_step *step, const struct hr_graph_node *n)
 {
@@ -177,12 +215,13 @@ make_step(struct compiler *c, struct hr_step *step, const struct hr_plan_step *p
     if (n->draws_for > 0)
         step->path = view_of(c->program, step->path, n->draws_for);
     if (!(step->merge != NULL ? bind_merge(c, step, n) : bind_aliases(c, step, n)) ||
-        !bind_fields(c, step, n) || !bind_forces(c, step, n, planned))
+        !bind_fills(c, step, n) || !bind_fields(c, step, n) ||
+        !bind_forces(c, step, n, planned))
         return false;
-    step->plain =
-        step->alias_count + step->before_count + step->after_count + step->clear_count ==
-            0 &&
-        !step->branches && step->when_count == 0;
+    step->plain = step->alias_count + step->fill_count + step->before_count +
+                          step->after_count + step->clear_count ==
+                      0 &&
+                  !step->branches && step->when_count == 0;
     return true;
 }
 
@@ -234,10 +273,20 @@ make_join(struct compiler *c, const struct hr_graph_node *n, struct hr_path *pat
 
     if (join == NULL)
         return HR_ERR_MEMORY;
-    *join = (struct hr_join){n->op, n->state, c->graph};
+    *join = (struct hr_join){n->op, n->params, n->state, c->graph};
     path->span = n->op->zip.count(n->state);
     c->program->merges = true;
     return HR_OK;
+}
+
+/* Whether some records have none of an input of the merge or join. */
+static bool branches(const struct hr_path *parent, size_t input)
+{
+    const struct hr_join *join = parent->join;
+
+    return parent->branches || parent->merge != NULL ||
+           (join->op->zip.optional != NULL &&
+            join->op->zip.optional(join->params, input));
 }
 
 /* At a source, merge or join: the order ops passed on the way down become its path. */
@@ -252,8 +301,7 @@ static enum hr_err make_path(struct compiler *c, uint32_t source, uint16_t *ret_
     path->source = source;
     path->parent = c->parent;
     path->input = c->input;
-    path->branches = c->parent != HR_NO_PATH &&
-                     (p->paths[c->parent].branches || p->paths[c->parent].merge != NULL);
+    path->branches = c->parent != HR_NO_PATH && branches(&p->paths[c->parent], c->input);
     path->count = c->order_count - c->order_base;
     path->orders = hr__arena_zalloc(&p->arena, (path->count + 1) * sizeof *path->orders);
     if (path->orders == NULL)

@@ -20,7 +20,6 @@ struct hr_path_order {
 };
 
 #define HR_NO_PATH SIZE_MAX
-#define HR_INDEX_NONE UINT64_MAX /* hr_record_id.index: the path is not the record's */
 
 /* The end of a path at a merge. The records of its inputs are numbered one input after
  * the other. */
@@ -37,7 +36,7 @@ struct hr_merge {
 /* The end of a path at a join by keys, whose records are numbered by themselves. */
 struct hr_join {
     const struct hr_op *op;
-    const void *state;
+    const void *params, *state;
     const struct hr_graph *graph;
 };
 
@@ -54,7 +53,9 @@ struct hr_path {
     struct hr_join *join;   /* NULL: does not end at a join */
     size_t parent; /* the path that ends at the merge or join before it; or HR_NO_PATH */
     size_t input;  /* of that merge or join */
-    bool branches; /* there is a merge before it */
+    bool branches; /* some records have none of it: of an input that a merge does not
+                      choose, or that has no record for a join. hr_record_id.index is
+                      then HR_INDEX_NONE */
 };
 
 /* An identity whose draws stay the same for some epochs: that of a path, or of the record
@@ -62,6 +63,13 @@ struct hr_path {
 struct hr_view {
     uint16_t path;
     uint32_t draws_for; /* hr_graph_node.draws_for */
+};
+
+/* A value that a join makes of a field of an input that has no record. */
+struct hr_fill {
+    uint16_t path;  /* of the input; the record may have none of it */
+    uint16_t slot;  /* of the value */
+    uint16_t field; /* of the join's schema */
 };
 
 /* A path whose identity bears the stamp of the files of a source, among others. */
@@ -78,12 +86,12 @@ struct hr_step {
     const struct hr_when *when; /* the node's */
     size_t when_count;
     enum hr_plan_variant variant;
-    uint16_t field_count, before_count, after_count, clear_count, alias_count;
+    uint16_t field_count, before_count, after_count, clear_count, alias_count, fill_count;
     bool plain;    /* only a call of apply, for all records: no aliases, nothing to
-                      make or clear */
+                      fill, make or clear */
     uint16_t path; /* whose identity the record has, or which view of one; a SOURCE also
                       reads by it */
-    bool branches; /* before a merge: runs only for records of its path */
+    bool branches; /* its path does: runs only for records that have it */
     const struct hr_merge *merge; /* of a MERGE; the aliases of its inputs follow one
                                      another, equally many of each */
     uint16_t *fields;             /* bound fields' slots, in table order */
@@ -92,6 +100,7 @@ struct hr_step {
     bool early;                   /* only the plan asks for that, not the graph */
     uint16_t *clear;              /* slots that the step removes from the record */
     uint16_t *alias;              /* pairs from, to: aliased before the step (a fork) */
+    struct hr_fill *fills;        /* of a join by keys: after the aliases */
     uint32_t group;               /* head node of its group */
     uint16_t cache_count;         /* caches that are asked before the step */
     uint16_t *caches;             /* their steps, the last one first */
@@ -252,8 +261,8 @@ void hr__path_map(const struct hr_path *path, uint64_t position, struct hr_threa
                   struct hr_record_id *id);
 
 /* Completes the identities of a record whose paths without a parent are mapped: those of
- * the inputs that merges choose, of the inputs of joins, and of the merges. Others get
- * HR_INDEX_NONE. */
+ * the inputs that merges choose, of the inputs of joins that have a record, and of the
+ * merges. Others get HR_INDEX_NONE. */
 void hr__paths_branch(const struct hr_program *program, struct hr_thread *thread,
                       struct hr_record_id *ids);
 
@@ -270,6 +279,10 @@ static inline size_t hr__program_path(const struct hr_program *program, size_t i
 
     return id < paths ? id : program->views[id - paths].path;
 }
+
+/* Makes the values of a join whose inputs have no record. `ctx` is that of the step. */
+HR_CHECK enum hr_err
+hr__step_fill(const struct hr_step *step, struct hr_value *slots, struct hr_op_ctx *ctx);
 
 /* The source of the record with this index at the end of a path, for a join that of its
  * first input, and its index there. */

@@ -122,6 +122,8 @@ static enum hr_err run_step(struct hr_runner *runner, struct hr_value *slots,
         return merge_fields(runner, slots, step, hr__step_ids(step, ctx->id));
     for (size_t i = 0; i < step->alias_count; i++)
         hr__value_alias(&slots[step->alias[2 * i + 1]], &slots[step->alias[2 * i]]);
+    if (step->fill_count > 0)
+        HR_TRY(hr__step_fill(step, slots, ctx));
     if (step->before_count > 0)
         HR_TRY(force_slots(runner, slots, step->before, step->before_count));
     assert_fields_are_made(step, ctx);

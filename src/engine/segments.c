@@ -17,6 +17,9 @@ static bool lists(const uint16_t *list, size_t count, uint16_t slot)
 
 static bool touches(const struct hr_step *step, uint16_t slot)
 {
+    for (size_t i = 0; i < step->fill_count; i++)
+        if (step->fills[i].slot == slot)
+            return true;
     return lists(step->fields, step->field_count, slot) ||
            lists(step->alias, 2 * (size_t)step->alias_count, slot);
 }

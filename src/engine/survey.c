@@ -137,6 +137,7 @@ static enum hr_err run_step(struct survey *s, const struct hr_step *step, bool *
         hr__value_alias(&s->row[step->alias[2 * i + 1]], &s->row[step->alias[2 * i]]);
     for (size_t i = 0; i < step->field_count; i++)
         s->fields[i] = &s->row[step->fields[i]];
+    HR_TRY(hr__step_fill(step, s->row, &ctx));
     HR_TRY(hr__op_apply(step->op, &ctx));
     *ret_drop = ctx.drop;
     s->drawn = s->drawn || ((step->op->traits & HR_TRAIT_RANDOM) &&

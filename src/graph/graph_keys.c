@@ -49,8 +49,9 @@ static bool knows(struct hr_graph_keys *keys, uint32_t node)
 
 /* The source that is read for position *at of the node's output, or the one to which the
  * ways lead (NULL: the first), if there are several; *at becomes the index there, and
- * *base the records of the inputs of merges before it. Nothing before the node orders at
- * random. */
+ * *base the records of the inputs of merges before it. NODE_NONE if the ways lead to an
+ * input of a join that has no record. Nothing before the node orders at random. */
+#define NODE_NONE UINT32_MAX
 static uint32_t find_source(const struct hr_graph *graph, uint32_t node,
                             const struct hr_key_way *ways, uint64_t *at, uint64_t *base)
 {
@@ -79,6 +80,8 @@ static uint32_t find_source(const struct hr_graph *graph, uint32_t node,
             input = ways != NULL ? ways[node].input : 0;
             if (n->op->zip.by != NULL)
                 *at = n->op->zip.map(n->state, input, *at);
+            if (*at == HR_INDEX_NONE)
+                return NODE_NONE;
         }
         node = n->inputs[input];
     }
@@ -96,17 +99,23 @@ static enum hr_err get_key(const struct hr_keys *base, uint64_t at, struct hr_st
                            struct hr_error *error)
 {
     const struct hr_graph_keys *keys = (const struct hr_graph_keys *)base;
-    const struct hr_graph_node *source;
+    const struct hr_graph_node *source = NULL;
     enum hr_err code = HR_OK;
-    uint64_t before;
+    uint64_t before, first = at;
     uint32_t node;
 
     assert(at < base->count);
     node = find_source(keys->graph, keys->node, keys->by_index ? NULL : keys->ways, &at,
                        &before);
-    source = &keys->graph->nodes[node];
+    if (node == NODE_NONE) {
+        (void)find_source(keys->graph, keys->node, NULL, &first, &before);
+        at = first;
+        code = HR_ERR_NOT_FOUND;
+    } else {
+        source = &keys->graph->nodes[node];
+    }
     hr__str_clear(key);
-    if (keys->by_index)
+    if (keys->by_index || source == NULL)
         hr__str_addf(key, "%llu", (unsigned long long)(before + at));
     else
         code = source->op->source.key(source->params, source->state, keys->ways[node].key,

@@ -329,9 +329,16 @@ struct hr_op_zip {
     const char *(*by)(const void *params, size_t input, const char **ret_param);
     /* With `by`: how many records there are. */
     uint64_t (*count)(const void *state);
-    /* With `by`: the position in `input` of the record that is joined into number `at`.
-     */
+    /* With `by`: the position in `input` of the record that is joined into number `at`;
+     * HR_INDEX_NONE: an optional input has none. */
     uint64_t (*map)(const void *state, size_t input, uint64_t at);
+    /* With `by`: whether some records have none of the input; never the first. NULL: all
+     * have one of each. */
+    bool (*optional)(const void *params, size_t input);
+    /* Makes, in the arena, the value of field number `field` of the output, which is that
+     * of an optional input without a record. Called before apply(). */
+    HR_CHECK enum hr_err (*fill)(struct hr_op_ctx *ctx, size_t field,
+                                 struct hr_value *value);
 };
 
 /* The inputs of a MERGE. */

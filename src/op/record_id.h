@@ -15,6 +15,7 @@
  * substitutes and children from other records. */
 #define HR_DRAW_EPOCHS_MAX ((uint64_t)HR_EPOCH_SUBSTITUTE)
 #define HR_INDEX_MAX ((uint64_t)1 << 62)
+#define HR_INDEX_NONE UINT64_MAX /* there is no such record */
 
 /*
  * The identity of a record, from its source to the ledger: the same in every run, stage,

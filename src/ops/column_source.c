@@ -3,11 +3,11 @@
  */
 #include "ops/column_source.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "ops/condition.h"
+#include "ops/fill.h"
 
 #define COPY_MAX 256 /* bytes */
 
@@ -16,52 +16,6 @@
 static bool is_bytes(const struct hr_arrow_column *column)
 {
     return column->kind == HR_ARROW_BYTES || column->kind == HR_ARROW_FIXED;
-}
-
-static bool fits(int64_t number, enum hr_dtype dtype)
-{
-    static const struct {
-        enum hr_dtype dtype;
-        int64_t min, max;
-    } ranges[] = {
-        {HR_BOOL, 0,         1         },
-        {HR_U8,   0,         UINT8_MAX },
-        {HR_I8,   INT8_MIN,  INT8_MAX  },
-        {HR_U16,  0,         UINT16_MAX},
-        {HR_I16,  INT16_MIN, INT16_MAX },
-        {HR_I32,  INT32_MIN, INT32_MAX },
-    };
-
-    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
-        if (ranges[i].dtype == dtype)
-            return number >= ranges[i].min && number <= ranges[i].max;
-    return dtype == HR_I64;
-}
-
-/* Sets *to to the bytes of the number in the dtype. */
-static bool convert_fill(const char *text, enum hr_dtype dtype, int64_t *to)
-{
-    double real;
-    char *end;
-
-    if (dtype == HR_F32 || dtype == HR_F64) {
-        float small;
-
-        if (!hr__double_parse(text, strlen(text), &real))
-            return false;
-        small = (float)real;
-        if (dtype == HR_F32)
-            memcpy(to, &small, sizeof small);
-        else
-            memcpy(to, &real, sizeof real);
-        return true;
-    }
-    if (dtype == HR_BOOL && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)) {
-        *to = text[0] == 't';
-        return true;
-    }
-    *to = strtoll(text, &end, 10);
-    return end != text && *end == '\0' && fits(*to, dtype);
 }
 
 static enum hr_err set_fill(struct hr_column_source *state, const char *name,
@@ -83,7 +37,7 @@ static enum hr_err set_fill(struct hr_column_source *state, const char *name,
         state->has_fill[i] = true;
         state->fill[i] = text;
         if (column->kind == HR_ARROW_NUMBER)
-            good = convert_fill(text, column->dtype, &state->number[i]);
+            good = hr__fill_parse(text, column->dtype, &state->number[i]);
         else
             good =
                 column->kind == HR_ARROW_BYTES ||

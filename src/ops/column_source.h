@@ -24,9 +24,9 @@ struct hr_column_params { /* the parameters of such a source begin with them */
                          "one")
 #define HR_P_COLUMN_FILL                                                                 \
     HR_P_MAP(struct hr_column_params, fill, .items_min = 0, .items_max = HR_LIST_MAX,    \
-             .fallback = "{}",                                                           \
-             .help = "column: what a null becomes, such as {label: \"-1\", text: "       \
-                     "\"=\"}; = stands for the text after it, here an empty one; "       \
+             .values = true, .fallback = "{}",                                           \
+             .help = "column: what a null becomes, such as {label: -1, text: '='}; = "   \
+                     "stands for the text after it, here an empty one; "                 \
                      "without, a row with a null is a bad record")
 
 /* A row while its cells are read. */

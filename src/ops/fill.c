@@ -3,9 +3,12 @@
  */
 #include "ops/fill.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/str.h"
 #include "kernel/pixels.h"
 
 void hr__fill(void *data, enum hr_dtype dtype, int64_t count, double value)
@@ -78,4 +81,30 @@ bool hr__fill_fits(enum hr_dtype dtype, double value)
         break;
     }
     return false;
+}
+
+bool hr__fill_parse(const char *text, enum hr_dtype dtype, void *to)
+{
+    long long number;
+    double real;
+    char *end;
+
+    if (dtype == HR_F16 || dtype == HR_BF16 || dtype == HR_F32 || dtype == HR_F64) {
+        if (!hr__double_parse(text, strlen(text), &real))
+            return false;
+        hr__fill(to, dtype, 1, real);
+        return true;
+    }
+    if (dtype == HR_BOOL && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)) {
+        *(uint8_t *)to = text[0] == 't';
+        return true;
+    }
+    errno = 0;
+    number = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0)
+        return false;
+    if (dtype != HR_I64 && !hr__fill_fits(dtype, (double)number))
+        return false;
+    memcpy(to, &number, hr_dtype_size(dtype)); /* little-endian */
+    return true;
 }

@@ -2,23 +2,28 @@
  * flow.join - joins the records of two inputs that have equal keys.
  *
  * open() reads the keys of both inputs and lists, for each pair of records with equal
- * keys, their positions, in 4 bytes each. Pairs are in the order of the left input, and
- * for one left record in that of the right input. The keys of the right input are kept
- * meanwhile, in a hash table of groups of records with equal keys (join_table.h); those
- * of the left input are looked up, a block at a time.
+ * keys, their positions, in 4 bytes each (join_pairs.c). In a left join, a left record
+ * without a match is a pair with HR_JOIN_NONE, whose right fields join_fill.c makes.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
-#include "ops/join_table.h"
+#include "ops/join_fill.h"
+#include "ops/join_pairs.h"
 #include "ops/joined.h"
 
 struct join {
     const char *on, *left_on, *right_on;
     bool integers;
+    int how; /* enum how */
+    struct hr_pairs fill;
+    const char *matched;
     struct hr_names prefix;
 };
+
+enum how { INNER, OUTER_LEFT };
+static const char *const hows[] = {"inner", "left", NULL};
 
 static const struct hr_param join_params[] = {
     HR_P_STRING(struct join, on,
@@ -32,23 +37,46 @@ static const struct hr_param join_params[] = {
     HR_P_BOOL(struct join, integers, .fallback = "false",
               .help = "read keys that are texts as decimal integers, so that the file "
                       "000123.jpg, by its stem, is the number 123"),
+    HR_P_ENUM(struct join, how, .names = hows, .fallback = "inner",
+              .help = "inner: records of the first input without a match are left out; "
+                      "left: they come once, and `fill` or `matched` is needed"),
+    HR_P_MAP(struct join, fill, .fallback = "{}", .items_min = 0,
+             .items_max = HR_LIST_MAX, .values = true,
+             .help =
+                 "left: what the fields of the second input become, under their names "
+                 "after the join, where there is no match, such as {age: -1, name: "
+                 "'='}; = stands for the text after it, here an empty one, and for "
+                 "an empty list"),
+    HR_P_FIELD(struct join, matched, .access = HR_ACCESS_WRITE,
+               .help = "left: a new field, true where there is a match; fields that "
+                       "`fill` does not name are then zeros, and empty texts and lists"),
     HR_P_JOINED_PREFIX(struct join),
 };
 
-enum { LEFT, RIGHT };
-
-struct pairs {
-    uint64_t count;
-    uint32_t *at[2];                        /* position in each input */
-    uint64_t records[2], used[2], empty[2]; /* of each input; empty: without a key */
+struct state {
+    struct hr_join_pairs pairs;
+    struct hr_join_fills *fills; /* of a left join */
 };
 
 /* ---- before any data ---- */
+
+static enum hr_err check_how(const struct join *p, struct hr_error *error)
+{
+    if (p->how == OUTER_LEFT || (p->fill.count == 0 && p->matched == NULL))
+        return HR_OK;
+    snprintf(error->param, sizeof error->param, "%s",
+             p->matched != NULL ? "matched" : "fill");
+    return hr__fail(error, HR_ERR_ARGUMENT,
+                    "`%s` is for records without a match, which an inner join leaves "
+                    "out: say \"how: left\" to have them",
+                    error->param);
+}
 
 static enum hr_err join_check(const void *params, struct hr_error *error)
 {
     const struct join *p = params;
 
+    HR_TRY(check_how(p, error));
     if (p->on != NULL && p->left_on == NULL && p->right_on == NULL)
         return HR_OK;
     if (p->on == NULL && p->left_on != NULL && p->right_on != NULL)
@@ -70,287 +98,95 @@ static const char *join_by(const void *params, size_t input, const char **ret_pa
 {
     const struct join *p = params;
 
-    *ret_param = p->on != NULL ? "on" : input == LEFT ? "left_on" : "right_on";
+    *ret_param = p->on != NULL ? "on" : input == HR_JOIN_LEFT ? "left_on" : "right_on";
     if (p->on != NULL)
         return p->on;
-    return input == LEFT ? p->left_on : p->right_on;
+    return input == HR_JOIN_LEFT ? p->left_on : p->right_on;
+}
+
+static bool join_optional(const void *params, size_t input)
+{
+    return ((const struct join *)params)->how == OUTER_LEFT && input == HR_JOIN_RIGHT;
+}
+
+/* The fields of the output from `first` on are those of the second input. */
+static enum hr_err infer_left(struct hr_infer *infer, size_t first)
+{
+    const struct join *p = infer->params;
+    struct hr_field *matched;
+
+    for (size_t i = first; i < infer->output->count; i++)
+        HR_TRY(hr__join_fill_check(infer, i, &p->fill, p->matched != NULL));
+    HR_TRY(hr__join_fill_names(infer, first, &p->fill));
+    if (p->matched == NULL)
+        return HR_OK;
+    if (hr__schema_find(infer->output, p->matched) != NULL)
+        return hr__infer_fail(infer, "matched", HR_ERR_GRAPH,
+                              "an input has a field \"%s\": give `matched` another name",
+                              p->matched);
+    matched = hr__schema_put(infer->output, p->matched);
+    if (matched == NULL)
+        return hr__infer_fail(infer, "matched", HR_ERR_LIMIT, "more than %d fields",
+                              HR_SCHEMA_FIELDS_MAX);
+    matched->kind = HR_FIELD_TENSOR;
+    matched->dtype = HR_BOOL;
+    return HR_OK;
 }
 
 static enum hr_err join_infer(struct hr_infer *infer)
 {
     const struct join *p = infer->params;
-    const struct pairs *pairs = infer->state;
+    const struct state *state = infer->state;
+    size_t first = 0;
 
     HR_TRY(hr__joined_begin(infer, &p->prefix));
     for (size_t i = 0; i < infer->input_count; i++) {
         const struct hr_schema *in = &infer->inputs[i];
 
+        first = infer->output->count;
         for (size_t k = 0; k < in->count; k++) {
-            if (i == RIGHT && p->on != NULL && strcmp(in->fields[k].name, p->on) == 0 &&
-                hr__schema_get(&infer->inputs[LEFT], p->on) != NULL)
+            if (i == HR_JOIN_RIGHT && p->on != NULL &&
+                strcmp(in->fields[k].name, p->on) == 0 &&
+                hr__schema_get(&infer->inputs[HR_JOIN_LEFT], p->on) != NULL)
                 continue; /* both are equal */
             HR_TRY(hr__joined_add(infer, &in->fields[k], &p->prefix, i));
         }
     }
-    infer->output->records = pairs != NULL ? (int64_t)pairs->count : -1;
+    if (p->how == OUTER_LEFT)
+        HR_TRY(infer_left(infer, first));
+    infer->output->records = state != NULL ? (int64_t)state->pairs.count : -1;
     return HR_OK;
 }
 
 static enum hr_err join_apply(struct hr_op_ctx *ctx)
 {
-    (void)ctx;
-    return HR_OK;
-}
+    const struct state *state = ctx->state;
+    void *memory;
 
-/* ---- keys ---- */
-
-struct reader {
-    const struct hr_keys *keys;
-    const char *by;
-    bool integers;
-    struct hr_str text;
-    int64_t number; /* the last key */
-};
-
-/* HR_ERR_FORMAT: it is no integer. */
-static enum hr_err parse(const char *text, size_t bytes, int64_t *ret_number)
-{
-    bool minus = bytes > 0 && text[0] == '-';
-    size_t at = minus || (bytes > 0 && text[0] == '+') ? 1 : 0;
-    int64_t number = 0;
-
-    if (at == bytes)
-        return HR_ERR_FORMAT;
-    for (; at < bytes; at++) {
-        int digit = text[at] - '0';
-
-        if (digit < 0 || digit > 9 || __builtin_mul_overflow(number, 10, &number) ||
-            __builtin_sub_overflow(number, digit, &number))
-            return HR_ERR_FORMAT;
-    }
-    if (!minus && number == INT64_MIN)
-        return HR_ERR_FORMAT;
-    *ret_number = minus ? number : -number;
-    return HR_OK;
-}
-
-/* The key of record `at`; HR_ERR_NOT_FOUND: it has none. */
-static enum hr_err read_key(struct reader *r, uint64_t at, const char **ret_key,
-                            size_t *ret_bytes, struct hr_error *error)
-{
-    enum hr_err code = r->keys->get(r->keys, at, &r->text, error);
-
-    if (code == HR_ERR_FORMAT) {
-        hr__error_prefix(
-            error, "record %llu of '%s' is damaged, so that its \"%s\" is not known",
-            (unsigned long long)at, r->keys->of, r->by);
-        return code;
-    }
-    HR_TRY(code);
-    *ret_key = hr__str_text(&r->text);
-    *ret_bytes = r->text.length;
-    if (!r->integers)
+    if (ctx->field_count == 0) /* without `matched` */
         return HR_OK;
-    if (parse(*ret_key, *ret_bytes, &r->number) != HR_OK)
-        return hr__fail(
-            error, HR_ERR_FORMAT,
-            "record %llu of '%s' has the \"%s\" \"%.80s\", which is no decimal "
-            "integer of 64 bits",
-            (unsigned long long)at, r->keys->of, r->by, *ret_key);
-    *ret_key = (const char *)&r->number;
-    *ret_bytes = sizeof r->number;
+    HR_TRY(hr__op_alloc(ctx, 1, &memory));
+    *(uint8_t *)memory = state->pairs.at[HR_JOIN_RIGHT][ctx->id->index] != HR_JOIN_NONE;
+    hr__value_set_tensor(ctx->fields[0], HR_BOOL, 0, NULL, memory, NULL);
     return HR_OK;
 }
 
-/* Keys are looked up some at a time, so that the memory of their buckets is on its way
- * from the first key to the last one of a block. */
-#define BLOCK 128
-
-struct block {
-    uint64_t from, hashes[BLOCK];
-    uint32_t count;
-    bool has_key[BLOCK];
-};
-
-/* Reads the next keys, which become those from `base` on; adds up those without. */
-static enum hr_err read_block(struct block *block, struct reader *r,
-                              const struct hr_join_table *t, struct hr_join_keys *keys,
-                              size_t base, uint64_t *empty, struct hr_error *error)
+static enum hr_err join_fill(struct hr_op_ctx *ctx, size_t field, struct hr_value *value)
 {
-    static const char zeros[sizeof(int64_t)];
-    uint64_t left = r->keys->count - block->from;
+    const struct state *state = ctx->state;
 
-    block->count = left < BLOCK ? (uint32_t)left : BLOCK;
-    for (uint32_t i = 0; i < block->count; i++) {
-        const char *key = zeros;
-        size_t bytes = keys->integers ? sizeof zeros : 0;
-        enum hr_err code = read_key(r, block->from + i, &key, &bytes, error);
-
-        if (code != HR_OK && code != HR_ERR_NOT_FOUND)
-            return code;
-        if (!hr__join_key_add(keys, base + i, key, bytes))
-            return hr__fail(error, HR_ERR_MEMORY, "out of memory for the keys of '%s'",
-                            r->keys->of);
-        block->has_key[i] = code == HR_OK;
-        *empty += code != HR_OK;
-        block->hashes[i] = hr__hash64(key, bytes, 0);
-        hr__join_table_fetch(t, block->hashes[i]);
-    }
-    return HR_OK;
-}
-
-static enum hr_err fill_table(struct hr_join_table *t, struct reader *reader,
-                              uint64_t *empty, struct hr_error *error)
-{
-    struct block block;
-
-    if (!hr__join_table_init(t, (size_t)reader->keys->count, reader->integers))
-        return hr__fail(error, HR_ERR_MEMORY, "out of memory for the keys of '%s'",
-                        reader->keys->of);
-    for (block.from = 0; block.from < reader->keys->count; block.from += block.count) {
-        HR_TRY(read_block(&block, reader, t, &t->keys, (size_t)block.from, empty, error));
-        for (uint32_t i = 0; i < block.count; i++)
-            if (block.has_key[i])
-                hr__join_table_enter(t, (uint32_t)block.from + i, block.hashes[i]);
-    }
-    return HR_OK;
-}
-
-/* ---- pairs ---- */
-
-/* Adds the pairs of a left record with a group. */
-static void add_pairs(struct pairs *pairs, struct hr_join_table *t, uint32_t group)
-{
-    pairs->used[LEFT]++;
-    if (t->last[group] != HR_JOIN_NONE) /* the first time */
-        pairs->used[RIGHT] += t->size[group];
-    t->last[group] = HR_JOIN_NONE;
-    pairs->count += t->size[group];
-}
-
-/* Finds the group of each left record; counts pairs. `keys` is for those of a block. */
-static enum hr_err match(struct hr_join_table *t, struct reader *left,
-                         const struct reader *right, struct hr_join_keys *keys,
-                         uint32_t *groups, struct pairs *pairs, struct hr_error *error)
-{
-    struct block block;
-
-    for (block.from = 0; block.from < left->keys->count; block.from += block.count) {
-        keys->length = 0;
-        HR_TRY(read_block(&block, left, t, keys, 0, &pairs->empty[LEFT], error));
-        for (uint32_t i = 0; i < block.count; i++)
-            hr__join_table_fetch_group(t, block.hashes[i]);
-        for (uint32_t i = 0; i < block.count; i++) {
-            size_t bytes;
-            const char *key = hr__join_key(keys, i, &bytes);
-            uint32_t group = block.has_key[i]
-                                 ? hr__join_table_find(t, block.hashes[i], key, bytes)
-                                 : HR_JOIN_NONE;
-
-            groups[block.from + i] = group;
-            if (group != HR_JOIN_NONE)
-                add_pairs(pairs, t, group);
-            if (pairs->count > UINT32_MAX)
-                return hr__fail(error, HR_ERR_LIMIT,
-                                "there are more than %lu pairs of records with equal "
-                                "keys: the \"%s\" of record %llu of '%s' alone is that "
-                                "of %lu records of '%s'",
-                                (unsigned long)UINT32_MAX, left->by,
-                                (unsigned long long)(block.from + i), left->keys->of,
-                                (unsigned long)t->size[group], right->keys->of);
-        }
-    }
-    return HR_OK;
-}
-
-static enum hr_err
-list(const struct hr_join_table *t, const uint32_t *groups, struct pairs *pairs)
-{
-    size_t filled = 0;
-
-    for (int side = LEFT; side <= RIGHT; side++) {
-        pairs->at[side] = hr__malloc(((size_t)pairs->count + 1) * sizeof **pairs->at);
-        if (pairs->at[side] == NULL)
-            return HR_ERR_MEMORY;
-    }
-    for (uint32_t i = 0; i < pairs->records[LEFT]; i++) {
-        for (uint32_t k = groups[i]; k != HR_JOIN_NONE; k = t->next[k]) {
-            pairs->at[LEFT][filled] = i;
-            pairs->at[RIGHT][filled++] = k;
-        }
-    }
-    return HR_OK;
-}
-
-/* Appends the first key of the input, for a message. */
-static void add_sample(const struct reader *r, struct hr_str *out)
-{
-    struct hr_error unread = {0};
-    struct hr_str text;
-
-    hr__str_init(&text);
-    for (uint64_t i = 0; i < r->keys->count; i++) {
-        if (r->keys->get(r->keys, i, &text, &unread) != HR_OK)
-            continue;
-        hr__str_addf(out, ", such as ");
-        hr__str_add_json(out, hr__str_text(&text), text.length);
-        break;
-    }
-    hr__str_finish(&text);
-}
-
-static enum hr_err
-refuse_none(const struct reader *left, const struct reader *right, struct hr_error *error)
-{
-    struct hr_str one, other;
-
-    hr__str_init(&one);
-    hr__str_init(&other);
-    add_sample(left, &one);
-    add_sample(right, &other);
-    hr__fail(error, HR_ERR_ARGUMENT,
-             "no \"%s\" of '%s'%s, is a \"%s\" of '%s'%s: no records would be left",
-             left->by, left->keys->of, hr__str_text(&one), right->by, right->keys->of,
-             hr__str_text(&other));
-    hr__str_finish(&one);
-    hr__str_finish(&other);
-    return HR_ERR_ARGUMENT;
-}
-
-static enum hr_err
-make_pairs(struct hr_join_table *t, struct reader *left, struct reader *right,
-           struct pairs *pairs, struct hr_error *error)
-{
-    uint32_t *groups = hr__malloc(((size_t)left->keys->count + 1) * sizeof *groups);
-    struct hr_join_keys keys = {0};
-    enum hr_err code = HR_OK;
-
-    if (groups == NULL || !hr__join_keys_init(&keys, BLOCK, left->integers))
-        code = hr__fail(error, HR_ERR_MEMORY, "out of memory for its pairs");
-    if (code == HR_OK)
-        code = fill_table(t, right, &pairs->empty[RIGHT], error);
-    if (code == HR_OK)
-        code = match(t, left, right, &keys, groups, pairs, error);
-    if (code == HR_OK && pairs->count == 0 && left->keys->count > 0 &&
-        right->keys->count > 0)
-        code = refuse_none(left, right, error);
-    if (code == HR_OK && list(t, groups, pairs) != HR_OK)
-        code = hr__fail(error, HR_ERR_MEMORY, "out of memory for its %llu pairs",
-                        (unsigned long long)pairs->count);
-    hr__join_keys_finish(&keys);
-    hr__free(groups);
-    return code;
+    return hr__join_fill(state->fills, ctx, field, value);
 }
 
 /* ---- hooks ---- */
 
 static void join_close(void *state)
 {
-    struct pairs *pairs = state;
+    struct state *s = state;
 
-    hr__free(pairs->at[LEFT]);
-    hr__free(pairs->at[RIGHT]);
-    hr__free(pairs);
+    hr__join_pairs_finish(&s->pairs);
+    hr__join_fills_destroy(s->fills);
+    hr__free(s);
 }
 
 static const char *type_name(enum hr_key_type type)
@@ -358,11 +194,11 @@ static const char *type_name(enum hr_key_type type)
     return type == HR_KEY_INTEGER ? "an integer" : "a text";
 }
 
-static enum hr_err check_keys(const struct join *p, const struct reader *left,
-                              const struct reader *right, struct hr_error *error)
+static enum hr_err check_keys(const struct join *p, const struct hr_join_reader *left,
+                              const struct hr_join_reader *right, struct hr_error *error)
 {
-    for (size_t i = LEFT; i <= RIGHT; i++) {
-        const struct reader *r = i == LEFT ? left : right;
+    for (size_t i = HR_JOIN_LEFT; i <= HR_JOIN_RIGHT; i++) {
+        const struct hr_join_reader *r = i == HR_JOIN_LEFT ? left : right;
         const char *param;
 
         (void)join_by(p, i, &param);
@@ -390,64 +226,69 @@ static enum hr_err check_keys(const struct join *p, const struct reader *left,
 static enum hr_err join_open(const struct hr_open *open, void **ret_state)
 {
     const struct join *p = open->params;
-    struct reader readers[2];
-    struct hr_join_table table = {0};
-    struct pairs *pairs;
+    struct hr_join_reader readers[2];
+    struct state *state;
     enum hr_err code;
 
-    for (size_t i = LEFT; i <= RIGHT; i++) {
+    for (size_t i = HR_JOIN_LEFT; i <= HR_JOIN_RIGHT; i++) {
         const char *param;
 
-        readers[i] = (struct reader){
+        readers[i] = (struct hr_join_reader){
             .keys = open->keys[i],
             .by = join_by(p, i, &param),
             .integers = p->integers || open->keys[i]->type == HR_KEY_INTEGER,
         };
         hr__str_init(&readers[i].text);
     }
-    HR_TRY(check_keys(p, &readers[LEFT], &readers[RIGHT], open->error));
-    pairs = hr__calloc(1, sizeof *pairs);
-    if (pairs == NULL)
+    HR_TRY(check_keys(p, &readers[HR_JOIN_LEFT], &readers[HR_JOIN_RIGHT], open->error));
+    state = hr__calloc(1, sizeof *state);
+    if (state == NULL)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
-    for (size_t i = LEFT; i <= RIGHT; i++)
-        pairs->records[i] = open->keys[i]->count;
-    code = make_pairs(&table, &readers[LEFT], &readers[RIGHT], pairs, open->error);
-    hr__join_table_finish(&table);
-    for (size_t i = LEFT; i <= RIGHT; i++)
+    for (size_t i = HR_JOIN_LEFT; i <= HR_JOIN_RIGHT; i++)
+        state->pairs.records[i] = open->keys[i]->count;
+    code = hr__join_pairs_make(&readers[HR_JOIN_LEFT], &readers[HR_JOIN_RIGHT],
+                               p->how == OUTER_LEFT, &state->pairs, open->error);
+    for (size_t i = HR_JOIN_LEFT; i <= HR_JOIN_RIGHT; i++)
         hr__str_finish(&readers[i].text);
+    if (code == HR_OK && p->how == OUTER_LEFT) {
+        state->fills = hr__join_fills_create(open->output, &p->fill);
+        if (state->fills == NULL)
+            code = hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
+    }
     if (code == HR_OK)
-        *ret_state = pairs;
+        *ret_state = state;
     else
-        join_close(pairs);
+        join_close(state);
     return code;
 }
 
 static void join_identity(const void *params, const void *state, struct hr_hasher *hasher)
 {
-    const struct pairs *pairs = state;
+    const struct hr_join_pairs *pairs = &((const struct state *)state)->pairs;
 
     (void)params;
-    for (int side = LEFT; side <= RIGHT; side++)
+    for (int side = HR_JOIN_LEFT; side <= HR_JOIN_RIGHT; side++)
         hr__hasher_add(hasher, pairs->at[side],
                        (size_t)pairs->count * sizeof *pairs->at[side]);
 }
 
 static uint64_t join_count(const void *state)
 {
-    return ((const struct pairs *)state)->count;
+    return ((const struct state *)state)->pairs.count;
 }
 
 static uint64_t join_map(const void *state, size_t input, uint64_t at)
 {
-    const struct pairs *pairs = state;
+    const struct hr_join_pairs *pairs = &((const struct state *)state)->pairs;
+    uint32_t position = at < pairs->count ? pairs->at[input][at] : 0;
 
-    return at < pairs->count ? pairs->at[input][at] : 0;
+    return position == HR_JOIN_NONE ? HR_INDEX_NONE : position;
 }
 
 static void join_kept(const void *params, const void *state, uint64_t budget,
                       struct hr_op_kept *ret_kept)
 {
-    const struct pairs *pairs = state;
+    const struct hr_join_pairs *pairs = &((const struct state *)state)->pairs;
 
     (void)params, (void)budget;
     ret_kept->fixed = pairs->count * 2 * sizeof **pairs->at;
@@ -456,17 +297,20 @@ static void join_kept(const void *params, const void *state, uint64_t budget,
 static void join_tell(const void *state, struct hr_str *out)
 {
     static const char *const sides[] = {"left", "right"};
-    const struct pairs *pairs = state;
+    const struct hr_join_pairs *pairs = &((const struct state *)state)->pairs;
 
-    hr__str_addf(out, "%llu pairs", (unsigned long long)pairs->count);
-    for (int i = LEFT; i <= RIGHT; i++) {
-        hr__str_addf(out, "%s %llu of %llu %s records", i == LEFT ? ":" : " with",
+    hr__str_addf(out, "%llu pairs", (unsigned long long)(pairs->count - pairs->alone));
+    for (int i = HR_JOIN_LEFT; i <= HR_JOIN_RIGHT; i++) {
+        hr__str_addf(out, "%s %llu of %llu %s records", i == HR_JOIN_LEFT ? ":" : " with",
                      (unsigned long long)pairs->used[i],
                      (unsigned long long)pairs->records[i], sides[i]);
         if (pairs->empty[i] > 0)
             hr__str_addf(out, " (%llu without a key)",
                          (unsigned long long)pairs->empty[i]);
     }
+    if (pairs->alone > 0)
+        hr__str_addf(out, "; %llu left records without a match",
+                     (unsigned long long)pairs->alone);
 }
 
 const struct hr_op hr_op_flow_join = {
@@ -476,7 +320,13 @@ const struct hr_op hr_op_flow_join = {
         "An inner join, as `merge` of pandas: one record for each pair of equal keys, in "
         "the order of the first input, and for one record there in the order of the "
         "second. A record without a match is left out; `headrace explain` says how many "
-        "of each input are used. A key that is null matches nothing; a damaged record "
+        "of each input are used. With `how: left`, a record of the first input without a "
+        "match comes once, in its place. Its fields of the second input need values that "
+        "cannot be taken for data: `fill` names them, or `matched` names a new field "
+        "that "
+        "is true where there is a match. Without either the join is refused, as are "
+        "fields that cannot be made up: the bytes of files, and pictures of differing "
+        "sizes. A key that is null matches nothing; a damaged record "
         "whose key cannot be read is an error. Keys are integers or texts, and those of "
         "both inputs must be the same kind. They are read once, when the graph is "
         "opened: "
@@ -504,7 +354,11 @@ const struct hr_op hr_op_flow_join = {
     .close = join_close,
     .identity = join_identity,
     .apply = join_apply,
-    .zip = {.by = join_by, .count = join_count, .map = join_map},
+    .zip = {.by = join_by,
+            .count = join_count,
+            .map = join_map,
+            .optional = join_optional,
+            .fill = join_fill},
     .learner.tell = join_tell,
     .memory.kept = join_kept,
 };

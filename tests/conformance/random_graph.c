@@ -604,13 +604,18 @@ static void add_source(struct random_graph *m, const char *photos)
     }
 }
 
-/* How the inputs of a node number become one. A join by keys takes two. */
-static void
-add_merge_op(struct random_graph *m, const char *photos, size_t number, size_t inputs)
+/* How the inputs of node `number` become one. */
+struct merging {
+    size_t number, inputs;
+    bool joins, left; /* by a key, which takes two inputs */
+};
+
+static void add_merge_op(struct random_graph *m, const char *photos, struct merging how)
 {
-    if (inputs == 2 && below(m, 3) > 0)
-        add(m, "  - flow.join: {on: %s, prefix: [l%zu_, r%zu_]}\n",
-            photos == NULL || below(m, 2) == 0 ? "index" : "path", number, number);
+    if (how.joins)
+        add(m, "  - flow.join: {on: %s, prefix: [l%zu_, r%zu_]%s}\n",
+            photos == NULL || below(m, 2) == 0 ? "index" : "path", how.number, how.number,
+            how.left ? ", how: left, matched: found" : "");
     else if (below(m, 3) == 0)
         add(m, "  - flow.concat: {}\n");
     else if (below(m, 2) == 0)
@@ -619,29 +624,44 @@ add_merge_op(struct random_graph *m, const char *photos, size_t number, size_t i
         add(m, "  - flow.mix: {until: %s}\n", below(m, 2) == 0 ? "first" : "all");
 }
 
+/* A source with what its records go through. The second input of a left join has nothing
+ * that cannot be made up. */
+static void
+add_input(struct random_graph *m, const char *photos, bool decoded, struct merging how)
+{
+    add_source(m, photos);
+    add_order(m, photos);
+    if (photos == NULL && below(m, 3) == 0)
+        add(m, "  - debug.fail: {probability: 0.05}\n");
+    if (decoded)
+        add(m, "  - image.decode: {mode: exact}\n");
+    if (decoded && below(m, 2) == 0)
+        add(m, "  - image.flip: {}\n");
+    if (decoded && how.left)
+        add(m, "  - image.resize: {size: [9, 14]}\n");
+    else if (photos != NULL && how.left)
+        add(m, "  - record.drop: {fields: [data]}\n");
+}
+
 /* Joins what there is, records of sources or `decoded` ones, with those of one to three
  * more sources. */
 static void add_merge(struct random_graph *m, const char *photos, bool decoded)
 {
-    size_t length = m->length, number = m->forks++;
-    size_t inputs = 2 + (below(m, 2) == 0 ? 0 : below(m, 3));
+    size_t length = m->length;
+    struct merging how = {.number = m->forks++,
+                          .inputs = 2 + (below(m, 2) == 0 ? 0 : below(m, 3))};
 
-    add(m, "  - debug.identity: {}\n    name: input%zu_0\n", number);
-    for (size_t i = 1; i < inputs; i++) {
-        add_source(m, photos);
-        add_order(m, photos);
-        if (photos == NULL && below(m, 3) == 0)
-            add(m, "  - debug.fail: {probability: 0.05}\n");
-        if (decoded)
-            add(m, "  - image.decode: {mode: exact}\n");
-        if (decoded && below(m, 2) == 0)
-            add(m, "  - image.flip: {}\n");
-        add(m, "  - debug.identity: {}\n    name: input%zu_%zu\n", number, i);
+    how.joins = how.inputs == 2 && below(m, 3) > 0;
+    how.left = how.joins && below(m, 2) == 0;
+    add(m, "  - debug.identity: {}\n    name: input%zu_0\n", how.number);
+    for (size_t i = 1; i < how.inputs; i++) {
+        add_input(m, photos, decoded, how);
+        add(m, "  - debug.identity: {}\n    name: input%zu_%zu\n", how.number, i);
     }
-    add_merge_op(m, photos, number, inputs);
-    add(m, "    inputs: [input%zu_0", number);
-    for (size_t i = 1; i < inputs; i++)
-        add(m, ", input%zu_%zu", number, i);
+    add_merge_op(m, photos, how);
+    add(m, "    inputs: [input%zu_0", how.number);
+    for (size_t i = 1; i < how.inputs; i++)
+        add(m, ", input%zu_%zu", how.number, i);
     add(m, "]\n");
     keep(m, length);
 }

@@ -2,95 +2,7 @@
  * tests/contract/join_test.c - flow.join: the pairs that a loop over all pairs finds, run
  * in every way, with orders and joins before it, and what it refuses.
  */
-#include "tests/contract/contract.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/file.h"
-#include "core/rng.h"
-#include "core/str.h"
-#include "tests/support/check.h"
-
-#define ROWS_MAX 60
-
-enum { LEFT, RIGHT };
-
-/* Rows of two tables; the number of a row is its value. */
-struct tables {
-    bool texts;
-    int counts[2];
-    int keys[2][ROWS_MAX]; /* -1: none */
-};
-
-static void draw_tables(struct tables *t, struct hr_rng *rng)
-{
-    int different = 1 + (int)hr__rng_below(rng, 40);
-
-    t->texts = hr__rng_below(rng, 2) == 0;
-    for (int side = LEFT; side <= RIGHT; side++) {
-        t->counts[side] = 2 + (int)hr__rng_below(rng, ROWS_MAX - 1);
-        for (int i = 0; i < t->counts[side]; i++)
-            t->keys[side][i] =
-                hr__rng_below(rng, 9) == 0 ? -1 : (int)hr__rng_below(rng, different);
-        t->keys[side][0] = 0; /* there is a pair, and a key */
-    }
-}
-
-static void write_tables(const struct tables *t, const char *dir)
-{
-    for (int side = LEFT; side <= RIGHT; side++) {
-        struct hr_str text;
-        char path[600];
-
-        hr__str_init(&text);
-        hr__str_add(&text, side == LEFT ? "key,a,rest\n" : "");
-        for (int i = 0; i < t->counts[side]; i++) {
-            int key = t->keys[side][i];
-            char word[32] = "";
-
-            if (key >= 0)
-                snprintf(word, sizeof word, t->texts ? "\"k,%d\"" : "%d", key);
-            if (side == LEFT)
-                hr__str_addf(&text, "%s,%d,x\n", word, i);
-            else if (key >= 0)
-                hr__str_addf(&text, "{\"b\": %d, \"key\": %s}\n", i, word);
-            else
-                hr__str_addf(&text, "{\"b\": %d%s}\n", i, i % 2 ? ", \"key\": null" : "");
-        }
-        snprintf(path, sizeof path, "%s/%s", dir,
-                 side == LEFT ? "left.csv" : "right.jsonl");
-        CHECK(hr__str_ok(&text));
-        CHECK_OK(hr__file_replace(path, hr__str_text(&text), text.length, NULL));
-        hr__str_finish(&text);
-    }
-}
-
-/* `left` and `right` are steps of each input. */
-static const char *join_text(const char *left, const char *right, const char *after)
-{
-    static char text[4096];
-    const char *dir = check_temp_dir();
-
-    snprintf(text, sizeof text,
-             "headrace: 1\npipeline:\n"
-             "  - source.csv: {path: '%s/left.csv'}\n%s"
-             "  - debug.identity: {}\n    name: left\n"
-             "  - source.jsonl: {path: '%s/right.jsonl'}\n    inputs: []\n%s"
-             "  - debug.identity: {}\n    name: right\n"
-             "  - flow.join: {on: key}\n    name: join\n    inputs: [left, right]\n"
-             "  - record.drop: {fields: [key, rest]}\n%s",
-             dir, left, dir, right, after);
-    return text;
-}
-
-static int64_t number_at(const struct hr_batch *batch, const char *field, int64_t at)
-{
-    struct hr_field_view view = contract_field(batch, field);
-
-    CHECK(at < view.dims[0]);
-    return ((const int64_t *)view.data)[at];
-}
+#include "tests/contract/join_util.h"
 
 struct pair {
     int64_t a, b;
@@ -116,7 +28,6 @@ static size_t take_pairs(const char *text, struct pair *pairs, size_t room)
 }
 
 #define PAIRS_MAX (ROWS_MAX * ROWS_MAX)
-#define BATCH "  - batch.stack: {size: 3, drop_last: false}\n"
 
 /* Of random tables, of which the first rows are joined, those of the left several times,
  * as the orders before the join say. */
@@ -133,7 +44,7 @@ static void check_pairs(int rounds, uint64_t stream, const int most[2], int pass
 
         draw_tables(&t, &rng);
         write_tables(&t, check_temp_dir());
-        count = take_pairs(join_text(left, right, BATCH), pairs, PAIRS_MAX);
+        count = take_pairs(join_by("on: key", left, right, BATCH), pairs, PAIRS_MAX);
         for (int pass = 0; pass < passes; pass++)
             for (int a = 0; a < t.counts[LEFT] && a < most[LEFT]; a++)
                 for (int b = 0; b < t.counts[RIGHT] && b < most[RIGHT]; b++) {
@@ -160,21 +71,6 @@ TEST(pairs_of_inputs_in_other_orders_are_those_of_a_loop)
                 "  - order.take: {count: 30}\n");
 }
 
-/* 25 pairs, four of left record 1. */
-static void write_some(void)
-{
-    static const struct tables t = {
-        .texts = true,
-        .counts = {14,                                          10},
-        .keys = {{3, 1, -1, 1, 2, 0, 5, 2, 8, 3, 1, 7, 5, 2},
-                   {1, 2, 3, 1, 1, 7, 1, 5, 2, 3}                 },
-    };
-
-    write_tables(&t, check_temp_dir());
-}
-
-#define FAIL "  - debug.fail: {probability: 0.1}\n"
-
 TEST(joins_have_one_digest)
 {
     static const struct {
@@ -194,38 +90,13 @@ TEST(joins_have_one_digest)
 
     write_some();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct outcome *outcome = contract_check(
-            contract_job(join_text(cases[i].left, cases[i].right, cases[i].after)));
+        struct outcome *outcome = contract_check(contract_job(
+            join_by("on: key", cases[i].left, cases[i].right, cases[i].after)));
 
         CHECK(outcome->records > 0);
         outcome_free(outcome);
     }
 }
-
-/* The text with the temporary folder for each @, in static memory. */
-static const char *filled(const char *nodes)
-{
-    static char text[4096];
-    struct hr_str out;
-
-    hr__str_init(&out);
-    hr__str_add(&out, "headrace: 1\npipeline:\n");
-    for (const char *at = nodes; *at != '\0'; at++)
-        if (*at == '@')
-            hr__str_add(&out, check_temp_dir());
-        else
-            hr__str_add_bytes(&out, at, 1);
-    CHECK(hr__str_ok(&out) && out.length < sizeof text);
-    snprintf(text, sizeof text, "%s", hr__str_text(&out));
-    hr__str_finish(&out);
-    return text;
-}
-
-#define NAMED(name) "    name: " name "\n    inputs: []\n"
-#define ROWS(name) "  - source.csv: {path: '@/left.csv'}\n" NAMED(name)
-#define LINES(name) "  - source.jsonl: {path: '@/right.jsonl'}\n" NAMED(name)
-#define NUMBERS(name) "  - source.range: {n: 14}\n" NAMED(name)
-#define END "  - batch.stack: {size: 4, ragged: true, drop_last: false}\n"
 
 TEST(joins_among_joins_zips_and_merges_have_one_digest)
 {
@@ -282,13 +153,14 @@ TEST(records_of_one_left_record_are_different_records)
     size_t count, kept;
 
     write_some();
-    count = take_pairs(join_text("", "", "  - flow.cache: {}\n" BATCH), pairs, PAIRS_MAX);
-    CHECK_EQ_INT(count, take_pairs(join_text("", "", BATCH), again, PAIRS_MAX));
+    count = take_pairs(join_by("on: key", "", "", "  - flow.cache: {}\n" BATCH), pairs,
+                       PAIRS_MAX);
+    CHECK_EQ_INT(count, take_pairs(join_by("on: key", "", "", BATCH), again, PAIRS_MAX));
     CHECK(memcmp(pairs, again, count * sizeof *pairs) == 0);
     for (int tries = 0; tries < 20; tries++) {
         bool differ = false;
-        struct outcome_job job =
-            contract_job(join_text("", "", "  - debug.fail: {probability: 0.5}\n" BATCH));
+        struct outcome_job job = contract_job(
+            join_by("on: key", "", "", "  - debug.fail: {probability: 0.5}\n" BATCH));
         struct contract_batches batches;
 
         job.options.seed += (uint64_t)tries;
@@ -314,14 +186,14 @@ TEST(ranks_divide_pairs)
     size_t count, taken = 0;
 
     write_some();
-    count = take_pairs(join_text("", "", BATCH), all, PAIRS_MAX);
+    count = take_pairs(join_by("on: key", "", "", BATCH), all, PAIRS_MAX);
     for (int r = 0; r < WORLD; r++) {
         char shard[200];
         size_t mine;
 
         snprintf(shard, sizeof shard,
                  "  - order.shard: {rank: %d, world: %d, even: none}\n" BATCH, r, WORLD);
-        mine = take_pairs(join_text("", "", shard), some, PAIRS_MAX);
+        mine = take_pairs(join_by("on: key", "", "", shard), some, PAIRS_MAX);
         for (size_t i = 0; i < mine; i++) {
             CHECK_EQ_INT(some[i].a, all[i * WORLD + (size_t)r].a);
             CHECK_EQ_INT(some[i].b, all[i * WORLD + (size_t)r].b);
@@ -329,16 +201,6 @@ TEST(ranks_divide_pairs)
         taken += mine;
     }
     CHECK_EQ_INT(taken, count);
-}
-
-static void check_refused(const char *nodes, const char *message)
-{
-    struct outcome_job job = contract_job(filled(nodes));
-    struct outcome *outcome = outcome_run(&job);
-
-    CHECK(outcome->code != HR_ERR_END);
-    CHECK_HAS(outcome->error.message, message);
-    outcome_free(outcome);
 }
 
 #define JOIN(params) "  - flow.join: {" params "}\n    name: join\n    inputs: [l, r]\n"

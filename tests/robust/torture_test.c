@@ -44,10 +44,12 @@ static const char joined[] =
     "pipeline:\n"
     "  - source.files: {path: \"${data}\"}\n"
     "    name: left\n"
-    "  - source.files: {path: \"${data}\", index: \"${index}\"}\n"
-    "    name: right\n"
+    "  - source.files: {path: \"${data}\", index: \"${index}\", paths: true}\n"
     "    inputs: []\n"
-    "  - flow.join: {on: stem, prefix: [l_, r_]}\n"
+    "  - record.select: {fields: [path]}\n"
+    "  - order.take: {count: 1}\n"
+    "    name: right\n"
+    "  - flow.join: {on: stem, prefix: [l_, r_], how: left, fill: {r_path: none}}\n"
     "    inputs: [left, right]\n"
     "  - batch.stack: {size: 2, ragged: true}\n";
 
