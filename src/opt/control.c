@@ -31,6 +31,9 @@
  * of that guess against a measured change of all threads. */
 #define CROWD_FIRST 0.2
 #define CROWD_WEIGHT 0.04
+/* After so many removals for a demand, one more thread goes only with twice that margin:
+ * a rate that each of them makes known better does not bring a third. */
+#define FALLS 2
 /* A thread that is given back within this time was taken away too early. */
 #define REGRET_NS (20000 * MS)
 /* How long worker processes stay without work, at first and at most. */
@@ -212,9 +215,11 @@ give_more(struct hr_control *c, int threads, double demand, double rate, uint64_
     bool same = !differ(rate, c->fewer_rate, 2 * AGREE) &&
                 !differ(demand, c->fewer_demand, AGREE);
 
-    if (same && now_ns - c->fewer_ns < REGRET_NS)
+    if (c->fewer_ns > 0 && same && now_ns - c->fewer_ns < REGRET_NS) {
         c->patience_ns =
             c->patience_ns < PATIENCE_MAX_NS / 4 ? 4 * c->patience_ns : PATIENCE_MAX_NS;
+        c->fewer_ns = 0; /* one removal is regretted once */
+    }
     return set_threads(c, threads, demand, rate, now_ns);
 }
 
@@ -223,8 +228,15 @@ give_more(struct hr_control *c, int threads, double demand, double rate, uint64_
 static bool
 take_away(struct hr_control *c, int threads, double demand, double rate, uint64_t now_ns)
 {
-    if (differ(demand, c->fewer_demand, AGREE))
+    if (differ(demand, c->fewer_demand, AGREE)) {
         c->patience_ns = PATIENCE_NS;
+        c->falls = 0;
+    }
+    if (c->falls >= FALLS && threads + 1 == c->threads &&
+        needed(c, demand, rate, 2 * MARGIN_FEWER) == c->threads) {
+        c->enough_ns = 0;
+        return false;
+    }
     if (c->enough_ns == 0)
         c->enough_ns = now_ns;
     if (c->changes > 0 && now_ns - c->enough_ns < c->patience_ns)
@@ -232,6 +244,7 @@ take_away(struct hr_control *c, int threads, double demand, double rate, uint64_
     c->fewer_ns = now_ns;
     c->fewer_rate = rate;
     c->fewer_demand = demand;
+    c->falls++;
     return set_threads(c, threads, demand, rate, now_ns);
 }
 

@@ -57,8 +57,10 @@ struct hr_control {
     double crowd;       /* part of its rate that a thread loses by each further one */
     uint64_t enough_ns; /* since when fewer threads would be enough; 0: they are not */
     uint64_t patience_ns;            /* that this must last */
-    uint64_t fewer_ns;               /* when threads were taken away last; 0: never */
+    uint64_t fewer_ns;               /* when threads were taken away last; 0: never,
+                                        or some were given back too soon */
     double fewer_rate, fewer_demand; /* and what was observed then */
+    int falls;                       /* removals for that demand */
     int peak;                        /* most threads since `peak_ns` */
     uint64_t peak_ns;                /* since when fewer than `kept` are enough */
     uint64_t keep_ns;                /* that this must last until processes end */
