@@ -32,7 +32,7 @@ install_group() {
     list=$here/requirements/$1.txt
     flags=
     [ -f "$stamp" ] && cmp -s "$stamp" "$list" && return 0
-    [ "$1" = torchvision ] && flags=--no-deps
+    case $1 in torchvision | streaming) flags=--no-deps ;; esac
     say "installing $1 ($(grep -v '^#' "$list" | tr '\n' ' '))"
     if "$python" -m pip install --quiet --disable-pip-version-check $flags -r "$list" \
         >"$build/pip-$1.log" 2>&1; then
