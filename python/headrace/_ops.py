@@ -1699,20 +1699,26 @@ def flow_join(
     texts, and those of both inputs must be the same kind. They are read once, when the
     graph is opened: each pair takes 8 bytes of memory, which a budget counts. While
     they are read, a record of the second input takes 24 to 40 bytes and its key, one of
-    the first 4 bytes: put the smaller table second.  Keys are read from the sources,
-    under the names they have there: a rename or cast before the join has no effect on
-    them. The output has the field `on` once; other names that both inputs have need a
-    `prefix`. Both inputs must know their number of records: filters, expansions,
-    batches and shuffles come after it, and a shuffle costs the same there. Steps before
-    it run for each joined record, with the same random draws for a record that is
-    joined twice; steps after it draw anew for each. To join by position instead, see
-    flow.zip.
+    the first 4 bytes: put the smaller table second.  A key is a field where the records
+    are joined, under the name that it has there. Its values are known before any record
+    is read, as those of order.split: a field of the source as it is or renamed, or what
+    steps before the join make of such integers and texts, such as text.lower,
+    text.strip or tensor.cast. These steps run once for each key when the graph is
+    opened, on nothing else of the record. Your own functions and random steps cannot
+    make a key. Where no field has the name, it is that of a key of the source: path,
+    stem, index, or a field that was dropped. The output has the field `on` once; other
+    names that both inputs have need a `prefix`. Both inputs must know their number of
+    records: filters, expansions, batches and shuffles come after it, and a shuffle
+    costs the same there. Steps before it run for each joined record, with the same
+    random draws for a record that is joined twice; steps after it draw anew for each.
+    To join by position instead, see flow.zip.
 
     Args:
         pipelines: what is joined.
         on: the key, if it has the same name in both inputs: a field that the source
             knows before it reads a record (a column, a label, an integer or a text of
-            an archive), path, stem or index, as for order.split; string, optional.
+            an archive), or that is made of such fields; path, stem or index, as for
+            order.split; string, optional.
         left_on: the key of the first input; string, optional.
         right_on: the key of the second input; string, optional.
         integers: read keys that are texts as decimal integers, so that the file

@@ -54,7 +54,8 @@ def join(
 
     Args:
         left: the first pipeline. Its source must know the key before it reads a record: a column, a label,
-            "path", "stem" (the file's name without its ending) or "index" (the record's number).
+            "path", "stem" (the file's name without its ending) or "index" (the record's number); or a field that
+            `rename`, `lower_text`, `cast` and other steps that are no functions of yours make of such columns.
         right: the second pipeline; the smaller one, if you can choose.
         on: the name of the key, if both have the same.
         left_on: the name of the key in `left`.

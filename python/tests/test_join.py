@@ -219,6 +219,20 @@ def test_a_left_join_keeps_records_without_a_match(
     assert f"{sum(not known for *_, known in expected)} left records without a match" in str(pipe.batch(2).explain())
 
 
+def test_keys_are_made_by_steps_before_the_join(tmp_path: pathlib.Path) -> None:
+    left = numbers(tmp_path / "left.csv", name=["Ann", " BOB ", "Cy"], a=range(3))
+    right = numbers(tmp_path / "right.csv", who=["bob", "ann", "ann"], b=range(3))
+    clean = left.strip_text(field="name").lower_text(field="name")
+    pipe = hr.join(clean, right.rename({"who": "name"}), on="name").batch(9, ragged=True)
+    (batch,) = pipe.loader(output="numpy", epochs=1)
+    assert list(batch.name) == ["ann", "ann", "bob"]
+    assert list(zip(batch.a.tolist(), batch.b.tolist(), strict=True)) == [(0, 1), (0, 2), (1, 0)]
+    with pytest.raises(hr.ArgumentError, match=r'the "a" of .* is made by .*, which is your code'):
+        print(
+            hr.join(left.map(double, fields="a", outputs={"a": "int64"}), right, left_on="a", right_on="b").record_count
+        )
+
+
 def test_fields_of_records_without_a_match_are_what_fill_says(tmp_path: pathlib.Path) -> None:
     left = numbers(tmp_path / "left.csv", id=[1, 2], a=[10, 20])
     (tmp_path / "r.jsonl").write_text('{"id": 1, "x": 0.5, "name": "one", "words": "a b", "yes": true}\n')

@@ -117,6 +117,8 @@ static enum hr_err get_key(const struct hr_keys *base, uint64_t at, struct hr_st
     hr__str_clear(key);
     if (keys->by_index || source == NULL)
         hr__str_addf(key, "%llu", (unsigned long long)(before + at));
+    else if (keys->ways[node].steps != NULL)
+        code = hr__key_run(keys->runner, keys->ways[node].steps, source, at, key, error);
     else
         code = source->op->source.key(source->params, source->state, keys->ways[node].key,
                                       at, key, error);
@@ -169,11 +171,9 @@ static enum hr_err refuse(const struct hr_graph_node *source, const char *by,
     return HR_ERR_ARGUMENT;
 }
 
-/* That of a key which is no field is a text: a path. */
-static enum hr_key_type type_of(const struct hr_graph_node *source, const char *by)
+/* That of a key which is no field (NULL) is a text: a path. */
+static enum hr_key_type type_of(const struct hr_field *field)
 {
-    const struct hr_field *field = hr__schema_get(&source->schema, by);
-
     if (field == NULL || field->kind == HR_FIELD_BYTES || field->classes != NULL)
         return HR_KEY_TEXT;
     if (field->kind != HR_FIELD_TENSOR || field->ndim != 0 || field->dtype == HR_BOOL ||
@@ -183,35 +183,136 @@ static enum hr_key_type type_of(const struct hr_graph_node *source, const char *
     return HR_KEY_INTEGER;
 }
 
-/* Checks that the sources of all records know the key; each node once. */
-static enum hr_err check_sources(struct hr_graph_keys *keys, uint32_t node,
-                                 const char *param, struct hr_error *error)
-{
-    const struct hr_graph_node *n = &keys->graph->nodes[node];
-    struct hr_key_way *way = &keys->ways[node];
+/* Where keys are looked for. */
+struct search {
+    struct hr_graph_keys *keys;
+    struct hr_key_need need;      /* none: by the name that the source has for it */
+    const struct hr_field *field; /* where it begins; or NULL */
+    const char *param;
+    struct hr_error *error;
+};
 
-    if (way->checked)
-        return HR_OK;
-    way->checked = true;
-    if (n->input_count == 0) {
-        keys->by_index = !knows(keys, node);
-        keys->base.type = keys->by_index ? HR_KEY_INTEGER : type_of(n, keys->by);
-        return keys->by_index && strcmp(keys->by, "index") != 0
-                   ? refuse(n, keys->by, param, error)
-                   : HR_OK;
-    }
-    if (n->op->kind != HR_OP_MERGE) {
-        (void)knows(keys, node); /* which input */
-        return check_sources(keys, n->inputs[way->input], param, error);
-    }
-    for (size_t i = 0; i < n->input_count; i++)
-        HR_TRY(check_sources(keys, n->inputs[i], param, error));
+/* Whether the source's key is the value of its field, which nodes can take. */
+static enum hr_err check_input(const struct search *s, const struct hr_graph_node *source,
+                               const struct hr_field *field, bool made)
+{
+    if (source->op->source.path_below && strcmp(field->name, "path") == 0 &&
+        (made || strcmp(s->need.by, "path") != 0))
+        return hr__fail(s->error, HR_ERR_ARGUMENT,
+                        "the \"%s\" of '%s' is made of the \"path\" of '%s', which is "
+                        "known as one below its folder: join by \"path\", or by \"stem\"",
+                        s->need.by, s->need.of, source->name);
+    if (made && (type_of(field) == HR_KEY_OTHER || field->classes != NULL))
+        return hr__fail(s->error, HR_ERR_ARGUMENT,
+                        "the \"%s\" of '%s' is made of the \"%s\" of '%s', which is "
+                        "neither an integer nor a text",
+                        s->need.by, s->need.of, field->name, source->name);
     return HR_OK;
+}
+
+/* A source whose key is that of a field, or is made of those of some. */
+static enum hr_err find_made(struct search *s, uint32_t node)
+{
+    const struct hr_graph_node *n = &s->keys->graph->nodes[node];
+    struct hr_key_way *way = &s->keys->ways[node];
+    struct hr_key_steps *steps =
+        hr__key_steps_create(&s->need, &n->schema, s->field->slot);
+    bool made = false;
+
+    way->steps = steps;
+    if (steps == NULL)
+        return hr__fail(s->error, HR_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < steps->step_count; i++)
+        made = made || steps->steps[i].node != HR_KEY_MOVE;
+    assert(steps->input_count == s->need.count);
+    for (size_t i = 0; i < steps->input_count; i++) {
+        steps->inputs[i].key = find_key(n, steps->inputs[i].field->name);
+        if (steps->inputs[i].key == HR_KEY_INDEX)
+            return refuse(n, steps->inputs[i].field->name, s->param, s->error);
+        HR_TRY(check_input(s, n, steps->inputs[i].field, made));
+    }
+    s->keys->base.type = type_of(s->field);
+    if (made) {
+        if (s->keys->runner == NULL)
+            s->keys->runner = hr__key_runner_create(s->keys->graph);
+        return s->keys->runner != NULL
+                   ? HR_OK
+                   : hr__fail(s->error, HR_ERR_MEMORY, "out of memory");
+    }
+    assert(steps->input_count == 1);
+    way->key = steps->inputs[0].key;
+    s->keys->base.type = type_of(steps->inputs[0].field);
+    hr__key_steps_destroy(steps);
+    way->steps = NULL;
+    return HR_OK;
+}
+
+static enum hr_err find_known(struct search *s, uint32_t node)
+{
+    struct hr_graph_keys *keys = s->keys;
+    const struct hr_graph_node *n = &keys->graph->nodes[node];
+
+    keys->by_index = !knows(keys, node);
+    keys->base.type =
+        keys->by_index ? HR_KEY_INTEGER : type_of(hr__schema_get(&n->schema, keys->by));
+    return keys->by_index && strcmp(keys->by, "index") != 0
+               ? refuse(n, keys->by, s->param, s->error)
+               : HR_OK;
+}
+
+static enum hr_err find_sources(struct search *s, uint32_t node);
+
+static enum hr_err find_inputs(struct search *s, uint32_t node)
+{
+    const struct hr_graph_node *n = &s->keys->graph->nodes[node];
+
+    for (size_t i = 0; i < n->input_count; i++) {
+        struct hr_key_need before = s->need;
+
+        if (s->need.count > 0)
+            HR_TRY(hr__key_need_before(&s->need, s->keys->graph, node, i, s->error));
+        HR_TRY(find_sources(s, n->inputs[i]));
+        before.steps = s->need.steps; /* which may have grown */
+        before.room = s->need.room;
+        s->need = before;
+    }
+    return HR_OK;
+}
+
+/* Checks that the sources of all records know the key, or what nodes make it of; each
+ * node once. */
+static enum hr_err find_sources(struct search *s, uint32_t node)
+{
+    const struct hr_graph *graph = s->keys->graph;
+    bool needs = s->need.count > 0;
+
+    for (;;) {
+        const struct hr_graph_node *n = &graph->nodes[node];
+        struct hr_key_way *way = &s->keys->ways[node];
+
+        if (way->checked)
+            return HR_OK;
+        way->checked = true;
+        if (n->input_count == 0)
+            return needs ? find_made(s, node) : find_known(s, node);
+        if (n->op->kind == HR_OP_MERGE)
+            return find_inputs(s, node);
+        if (!needs)
+            (void)knows(s->keys, node); /* which input */
+        else if (n->input_count > 1)
+            HR_TRY(hr__key_need_input(&s->need, graph, node, &way->input, s->error));
+        if (needs)
+            HR_TRY(hr__key_need_before(&s->need, graph, node, way->input, s->error));
+        node = n->inputs[way->input];
+    }
 }
 
 void hr__graph_keys_finish(struct hr_graph_keys *keys)
 {
+    for (size_t i = 0; keys->ways != NULL && i < keys->graph->count; i++)
+        hr__key_steps_destroy(keys->ways[i].steps);
     hr__free(keys->ways);
+    hr__key_runner_destroy(keys->runner);
 }
 
 enum hr_err hr__graph_keys(const struct hr_graph *graph, uint32_t node, size_t input,
@@ -219,7 +320,8 @@ enum hr_err hr__graph_keys(const struct hr_graph *graph, uint32_t node, size_t i
 {
     const struct hr_graph_node *n = &graph->nodes[node];
     uint32_t from = n->inputs[input];
-    const char *param = "by";
+    struct search search = {.keys = ret_keys, .param = "by", .error = error};
+    enum hr_err code;
 
     assert(input < n->input_count && graph->nodes[from].positions >= 0);
     *ret_keys = (struct hr_graph_keys){
@@ -233,7 +335,18 @@ enum hr_err hr__graph_keys(const struct hr_graph *graph, uint32_t node, size_t i
     };
     if (ret_keys->ways == NULL)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
-    ret_keys->by = n->op->kind == HR_OP_ZIP ? n->op->zip.by(n->params, input, &param)
-                                            : n->op->order.by(n->params);
-    return check_sources(ret_keys, from, param, error);
+    ret_keys->by = n->op->kind == HR_OP_ZIP
+                       ? n->op->zip.by(n->params, input, &search.param)
+                       : n->op->order.by(n->params);
+    /* A join is by what its records have, a choice by what their sources know. */
+    if (n->op->kind == HR_OP_ZIP)
+        search.field = hr__schema_get(&graph->nodes[from].schema, ret_keys->by);
+    if (search.field != NULL)
+        hr__key_need_init(&search.need, search.field->slot, ret_keys->by,
+                          ret_keys->base.of);
+    code = find_sources(&search, from);
+    if (code != HR_OK && error->param[0] == '\0')
+        snprintf(error->param, sizeof error->param, "%s", search.param);
+    hr__key_need_finish(&search.need);
+    return code;
 }

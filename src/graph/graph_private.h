@@ -5,6 +5,7 @@
 #define HR_GRAPH_GRAPH_PRIVATE_H
 
 #include "graph/graph.h"
+#include "graph/graph_key_steps.h"
 #include <stdatomic.h>
 
 /* A parameter that the file declares, and the value it has. */
@@ -82,8 +83,9 @@ HR_CHECK enum hr_err hr__graph_check(struct hr_graph *graph, uint32_t *order,
 /* Of a node: how the source that knows a key is found. */
 struct hr_key_way {
     bool asked, knows, checked;
-    size_t input; /* where it leads on */
-    size_t key;   /* of a source: the number of the key, or HR_KEY_INDEX */
+    size_t input;               /* where it leads on */
+    size_t key;                 /* of a source: the number of the key, or HR_KEY_INDEX */
+    struct hr_key_steps *steps; /* of a source: what makes the key, or NULL */
 };
 
 /* graph_keys.c: the keys of the records of an input of ORDER or ZIP node `node`, which
@@ -96,7 +98,8 @@ struct hr_graph_keys {
     const char *by;
     bool by_index; /* by the number in the source, or in the inputs of a merge in turn */
     bool exact;    /* missing and damaged keys are reported as such */
-    struct hr_key_way *ways; /* by node */
+    struct hr_key_way *ways;      /* by node */
+    struct hr_key_runner *runner; /* if nodes make keys */
 };
 HR_CHECK enum hr_err
 hr__graph_keys(const struct hr_graph *graph, uint32_t node, size_t input,

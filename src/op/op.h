@@ -285,6 +285,8 @@ struct hr_op_source {
     /* What a record is known by before it is read: the name of the i-th such key ("path",
      * fields such as "label"), NULL after the last. NULL: only by its number. */
     const char *(*key_name)(const void *params, const void *state, size_t i);
+    /* Its key "path" is below its folder, and so not the text of its field "path". */
+    bool path_below;
     /* Appends the i-th key of record `index`, a text: that of a number is decimal, that
      * of a class its name, so that it stays the same when records are added.
      * HR_ERR_NOT_FOUND: the record has no such value; HR_ERR_FORMAT: it is damaged. What

@@ -30,8 +30,8 @@ static const struct hr_param join_params[] = {
                 .help =
                     "the key, if it has the same name in both inputs: a field that the "
                     "source knows before it reads a record (a column, a label, an "
-                    "integer or a text of an archive), path, stem or index, as for "
-                    "order.split"),
+                    "integer or a text of an archive), or that is made of such fields; "
+                    "path, stem or index, as for order.split"),
     HR_P_STRING(struct join, left_on, .help = "the key of the first input"),
     HR_P_STRING(struct join, right_on, .help = "the key of the second input"),
     HR_P_BOOL(struct join, integers, .fallback = "false",
@@ -334,8 +334,14 @@ const struct hr_op hr_op_flow_join = {
         "a "
         "record of the second input takes 24 to 40 bytes and its key, one of the first 4 "
         "bytes: put the smaller table second.\n\n"
-        "Keys are read from the sources, under the names they have there: a rename or "
-        "cast before the join has no effect on them. The output has the field `on` "
+        "A key is a field where the records are joined, under the name that it has "
+        "there. Its values are known before any record is read, as those of "
+        "order.split: a field of the source as it is or renamed, or what steps before "
+        "the join make of such integers and texts, such as text.lower, text.strip or "
+        "tensor.cast. These steps run once for each key when the graph is opened, on "
+        "nothing else of the record. Your own functions and random steps cannot make a "
+        "key. Where no field has the name, it is that of a key of the source: path, "
+        "stem, index, or a field that was dropped. The output has the field `on` "
         "once; other names that both inputs have need a `prefix`. Both inputs must know "
         "their number of records: filters, expansions, batches and shuffles come after "
         "it, and a shuffle costs the same there. Steps before it run for each joined "

@@ -343,6 +343,7 @@ const struct hr_op hr_op_source_coco = {
                  .locate = coco_locate,
                  .ahead = coco_ahead,
                  .key_name = coco_key_name,
+                 .path_below = true,
                  .key = coco_key,
                  },
 };

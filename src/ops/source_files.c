@@ -541,6 +541,7 @@ const struct hr_op hr_op_source_files = {
                .locate = files_locate,
                .ahead = files_ahead,
                .key_name = files_key_name,
+               .path_below = true,
                .key = files_key},
     .learner = {.side_file = files_side_file},
 };

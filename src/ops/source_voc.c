@@ -558,6 +558,7 @@ const struct hr_op hr_op_source_voc = {
                  .beside = voc_beside,
                  .ahead = voc_ahead,
                  .key_name = voc_key_name,
+                 .path_below = true,
                  .key = voc_key,
                  },
 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/file.h"
 #include "headrace/dataset.h"
 #include "headrace/engine.h"
 #include "tests/support/check.h"
@@ -53,6 +54,24 @@ static const char joined[] =
     "    inputs: [left, right]\n"
     "  - batch.stack: {size: 2, ragged: true}\n";
 
+/* By keys that steps make. */
+static const char made[] = "headrace: 1\n"
+                           "params:\n"
+                           "  data: {type: path}\n"
+                           "  index: {type: path}\n"
+                           "pipeline:\n"
+                           "  - source.list: {path: \"${data}/../words\"}\n"
+                           "  - text.lower: {}\n"
+                           "    name: left\n"
+                           "  - source.list: {path: \"${data}/../words\"}\n"
+                           "    inputs: []\n"
+                           "  - text.lower: {}\n"
+                           "  - record.rename: {fields: {text: word}}\n"
+                           "    name: right\n"
+                           "  - flow.join: {left_on: text, right_on: word}\n"
+                           "    inputs: [left, right]\n"
+                           "  - batch.stack: {size: 2, ragged: true}\n";
+
 static const char stages[] =
     "headrace: 1\n"
     "params:\n"
@@ -86,8 +105,12 @@ static void prepare(void)
     const struct hr_synth_photos what = {
         .seed = 1, .count = 3, .classes = 3, .width = 60, .height = 44};
 
+    char words[512];
+
     if (photos[0] != '\0')
         return;
+    snprintf(words, sizeof words, "%s/words", check_temp_dir());
+    CHECK_OK(hr__file_replace(words, "One\none\nTwo\n", 12, NULL));
     snprintf(photos, sizeof photos, "%s/photos", check_temp_dir());
     snprintf(names, sizeof names, "%s/names", check_temp_dir());
     snprintf(ledger, sizeof ledger, "%s/ledger", check_temp_dir());
@@ -192,6 +215,7 @@ TEST(any_failing_allocation_ends_a_run_inline)
     torture(&(struct torture){indexed, 0, HR_ON_ERROR_SKIP, false, false},
             HR_FAULT_ALLOC);
     torture(&(struct torture){joined, 0, HR_ON_ERROR_FAIL, false, false}, HR_FAULT_ALLOC);
+    torture(&(struct torture){made, 0, HR_ON_ERROR_FAIL, false, false}, HR_FAULT_ALLOC);
 }
 
 TEST(any_failing_allocation_ends_a_run_in_threads)
