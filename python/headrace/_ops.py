@@ -1706,12 +1706,13 @@ def flow_join(
     text.strip or tensor.cast. These steps run once for each key when the graph is
     opened, on nothing else of the record. Your own functions and random steps cannot
     make a key. Where no field has the name, it is that of a key of the source: path,
-    stem, index, or a field that was dropped. The output has the field `on` once; other
-    names that both inputs have need a `prefix`. Both inputs must know their number of
-    records: filters, expansions, batches and shuffles come after it, and a shuffle
-    costs the same there. Steps before it run for each joined record, with the same
-    random draws for a record that is joined twice; steps after it draw anew for each.
-    To join by position instead, see flow.zip.
+    stem, index, or a field that was dropped. A record without a match has no key in
+    fields of the second input. The output has the field `on` once; other names that
+    both inputs have need a `prefix`. Both inputs must know their number of records:
+    filters, expansions, batches and shuffles come after it, and a shuffle costs the
+    same there. Steps before it run for each joined record, with the same random draws
+    for a record that is joined twice; steps after it draw anew for each. To join by
+    position instead, see flow.zip.
 
     Args:
         pipelines: what is joined.

@@ -186,11 +186,43 @@ void hr__key_steps_destroy(struct hr_key_steps *steps)
         return;
     hr__free(steps->inputs);
     hr__free(steps->steps);
+    hr__free(steps->values);
     hr__free(steps);
 }
 
-struct hr_key_steps *hr__key_steps_create(const struct hr_key_need *need,
-                                          const struct hr_schema *source, int result)
+/* Names are looked up here, once, and not for each key. */
+static void add_values(struct hr_key_steps *steps, const struct hr_graph *graph,
+                       struct hr_key_step *step)
+{
+    const struct hr_graph_node *n;
+
+    step->bound = steps->value_count;
+    if (step->node == HR_KEY_MOVE) {
+        steps->values[steps->value_count++] = step->to;
+        return;
+    }
+    n = &graph->nodes[step->node];
+    for (size_t i = 0; i < n->field_count; i++) {
+        int value = hr__graph_bound_value(graph, n, i);
+
+        steps->values[steps->value_count++] = value > 0 ? value : 0;
+    }
+}
+
+static size_t most_values(const struct hr_key_need *need, const struct hr_graph *graph)
+{
+    size_t count = need->count;
+
+    for (size_t i = 0; i < need->step_count; i++)
+        count += need->steps[i].node == HR_KEY_MOVE
+                     ? 1
+                     : graph->nodes[need->steps[i].node].field_count;
+    return count;
+}
+
+struct hr_key_steps *
+hr__key_steps_create(const struct hr_key_need *need, const struct hr_graph *graph,
+                     const struct hr_schema *source, int result)
 {
     struct hr_key_steps *steps = hr__calloc(1, sizeof *steps);
 
@@ -199,16 +231,24 @@ struct hr_key_steps *hr__key_steps_create(const struct hr_key_need *need,
     steps->result = result;
     steps->inputs = hr__calloc(need->count + 1, sizeof *steps->inputs);
     steps->steps = hr__calloc(need->step_count + 1, sizeof *steps->steps);
-    if (steps->inputs == NULL || steps->steps == NULL) {
+    steps->values = hr__calloc(most_values(need, graph) + 1, sizeof *steps->values);
+    if (steps->inputs == NULL || steps->steps == NULL || steps->values == NULL) {
         hr__key_steps_destroy(steps);
         return NULL;
     }
-    for (size_t i = 0; i < source->count; i++)
-        if (needs(need, source->fields[i].slot))
-            steps->inputs[steps->input_count++] = (struct hr_key_input){
-                .field = &source->fields[i], .value = source->fields[i].slot};
-    for (size_t i = need->step_count; i-- > 0;)
-        steps->steps[steps->step_count++] = need->steps[i];
+    for (size_t i = 0; i < source->count; i++) {
+        if (!needs(need, source->fields[i].slot))
+            continue;
+        steps->inputs[steps->input_count++] = (struct hr_key_input){
+            .field = &source->fields[i], .value = source->fields[i].slot};
+        steps->values[steps->value_count++] = source->fields[i].slot;
+    }
+    for (size_t i = need->step_count; i-- > 0;) {
+        struct hr_key_step *step = &steps->steps[steps->step_count++];
+
+        *step = need->steps[i];
+        add_values(steps, graph, step);
+    }
     return steps;
 }
 
@@ -217,8 +257,7 @@ struct hr_key_steps *hr__key_steps_create(const struct hr_key_need *need,
 struct hr_key_runner {
     const struct hr_graph *graph;
     struct hr_thread thread;
-    struct hr_value *row; /* by value; 0: what is discarded */
-    size_t count;
+    struct hr_value *row;     /* by value; 0: what is discarded */
     struct hr_value **fields; /* of a step */
 };
 
@@ -246,8 +285,7 @@ struct hr_key_runner *hr__key_runner_create(const struct hr_graph *graph)
     }
     hr__arena_init(&r->thread.arena);
     r->graph = graph;
-    r->count = (size_t)last + 1;
-    r->row = hr__calloc(r->count, sizeof *r->row);
+    r->row = hr__calloc((size_t)last + 1, sizeof *r->row);
     r->fields = hr__calloc(fields + 1, sizeof *r->fields);
     r->thread.pool = hr_pool_create(0);
     if (r->row != NULL && r->fields != NULL && r->thread.pool != NULL)
@@ -289,13 +327,14 @@ static enum hr_err set_value(struct hr_key_runner *r, const struct hr_key_input 
     return HR_OK;
 }
 
-static enum hr_err run_node(struct hr_key_runner *r, uint32_t node,
-                            const struct hr_record_id *id, struct hr_error *error)
+static enum hr_err run_node(struct hr_key_runner *r, const struct hr_key_steps *steps,
+                            const struct hr_key_step *step, const struct hr_record_id *id,
+                            struct hr_error *error)
 {
-    const struct hr_graph_node *n = &r->graph->nodes[node];
+    const struct hr_graph_node *n = &r->graph->nodes[step->node];
     struct hr_op_ctx ctx = {.params = n->params,
                             .state = n->state,
-                            .node = node,
+                            .node = step->node,
                             .draw_id = n->draw_id,
                             .thread = &r->thread,
                             .error = error,
@@ -304,9 +343,7 @@ static enum hr_err run_node(struct hr_key_runner *r, uint32_t node,
                             .field_count = n->field_count};
 
     for (size_t i = 0; i < n->field_count; i++) {
-        int value = hr__graph_bound_value(r->graph, n, i);
-
-        r->fields[i] = &r->row[value > 0 ? value : 0];
+        r->fields[i] = &r->row[steps->values[step->bound + i]];
         if (!(n->op->traits & HR_TRAIT_DEFERS))
             HR_TRY(hr__value_force(&r->thread, r->fields[i], NULL, error));
     }
@@ -328,7 +365,7 @@ static enum hr_err run_steps(struct hr_key_runner *r, const struct hr_key_steps 
 
         if (step->node == HR_KEY_MOVE) {
             hr__value_alias(&r->row[step->to], &r->row[step->from]);
-        } else if (run_node(r, step->node, &id, error) != HR_OK) {
+        } else if (run_node(r, steps, step, &id, error) != HR_OK) {
             hr__error_prefix(error, "'%s'", r->graph->nodes[step->node].name);
             return error->code == HR_ERR_MEMORY ? HR_ERR_MEMORY : HR_ERR_FORMAT;
         }
@@ -359,8 +396,8 @@ enum hr_err hr__key_run(struct hr_key_runner *r, const struct hr_key_steps *step
     }
     if (code == HR_OK)
         code = run_steps(r, steps, index, key, error);
-    for (size_t i = 0; i < r->count; i++)
-        hr__value_clear(&r->row[i]);
+    for (size_t i = 0; i < steps->value_count; i++)
+        hr__value_clear(&r->row[steps->values[i]]);
     hr__arena_reset(&r->thread.arena);
     return code;
 }

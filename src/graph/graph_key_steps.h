@@ -18,13 +18,15 @@ struct hr_key_input {
 struct hr_key_step {
     uint32_t node;
     int from, to;
+    size_t bound; /* of a node: where the values of its bound fields begin */
 };
 
 /* How the records of one source get their key. */
 struct hr_key_steps {
     struct hr_key_input *inputs;
     struct hr_key_step *steps;
-    size_t input_count, step_count, room;
+    int *values; /* all that are set; 0: discarded */
+    size_t input_count, step_count, value_count;
     int result;
 };
 
@@ -59,8 +61,9 @@ hr__key_need_input(const struct hr_key_need *need, const struct hr_graph *graph,
 
 /* The steps from the fields of the source to the value `result`; their keys are left to
  * the caller. NULL if out of memory. */
-struct hr_key_steps *hr__key_steps_create(const struct hr_key_need *need,
-                                          const struct hr_schema *source, int result);
+struct hr_key_steps *
+hr__key_steps_create(const struct hr_key_need *need, const struct hr_graph *graph,
+                     const struct hr_schema *source, int result);
 
 /* Runs steps. */
 struct hr_key_runner;

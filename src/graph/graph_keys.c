@@ -216,7 +216,7 @@ static enum hr_err find_made(struct search *s, uint32_t node)
     const struct hr_graph_node *n = &s->keys->graph->nodes[node];
     struct hr_key_way *way = &s->keys->ways[node];
     struct hr_key_steps *steps =
-        hr__key_steps_create(&s->need, &n->schema, s->field->slot);
+        hr__key_steps_create(&s->need, s->keys->graph, &n->schema, s->field->slot);
     bool made = false;
 
     way->steps = steps;
