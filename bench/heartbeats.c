@@ -38,8 +38,8 @@
 #define PEERS (WORKERS + RUNS)
 #define FILES (PEERS + 500)
 #define BEAT_S 0.1
-#define SLICES 100 /* a beat is sent in as many parts, each to its share of the peers */
-#define SECONDS 5.0
+#define SLICES 100  /* a beat is sent in as many parts, each to its share of the peers */
+#define SECONDS 6.0 /* more than half of what the longest tick is kept for */
 #define CALLS_MAX 4096
 #define POSITIONS 1000000000
 #define AHEAD 8192   /* more than positions that are leased beyond a run's cursor */
@@ -337,23 +337,59 @@ struct caller {
     const char *address;
     bool stopped; /* by __atomic */
     double calls[CALLS_MAX];
+    double list_ms;
     int count;
 };
 
-/* Seconds for a call. */
-static double call(const char *address, const char *path)
+/* Seconds for a call. The answer, if it is wanted, is cut where there is no room. */
+static double call(const char *address, const char *path, char *ret_text, size_t room)
 {
     double begin = bench_now();
     char bytes[16384];
     int fd = dial(address);
+    ssize_t got;
 
     snprintf(bytes, sizeof bytes,
              "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
     say(fd, bytes, strlen(bytes));
-    while (recv(fd, bytes, sizeof bytes, 0) > 0)
-        continue;
+    while ((got = recv(fd, bytes, sizeof bytes, 0)) > 0) {
+        size_t more = room > (size_t)got ? (size_t)got : room > 0 ? room - 1 : 0;
+
+        if (ret_text == NULL)
+            continue;
+        memcpy(ret_text, bytes, more);
+        ret_text[more] = '\0';
+        ret_text += more;
+        room -= more;
+    }
     close(fd);
     return bench_now() - begin;
+}
+
+/* ms; 0 if the build does not say. */
+static double longest_tick(const char *address)
+{
+    static const char name[] = "\nheadrace_tick_cpu_seconds_max ";
+    static char text[65536];
+    const char *at;
+
+    call(address, "/metrics", text, sizeof text);
+    at = strstr(text, name);
+    return at != NULL ? 1e3 * strtod(at + strlen(name), NULL) : 0;
+}
+
+/* A list of all workers and runs, in ms. */
+static double list_all(const char *address)
+{
+    static char text[16 << 20];
+    double seconds = call(address, "/v1/status", text, sizeof text);
+    int listed = 0;
+
+    for (const char *at = text; (at = strstr(at, "\"silent_seconds\":")) != NULL; at++)
+        listed++;
+    if (listed != workers)
+        bench_die("%d of %d workers are listed", listed, workers);
+    return 1e3 * seconds;
 }
 
 static void *call_all(void *user)
@@ -362,9 +398,11 @@ static void *call_all(void *user)
 
     while (!__atomic_load_n(&caller->stopped, __ATOMIC_ACQUIRE) &&
            caller->count < CALLS_MAX) {
-        caller->calls[caller->count] =
-            call(caller->address, caller->count % 2 == 0 ? "/healthz" : "/metrics");
+        caller->calls[caller->count] = call(
+            caller->address, caller->count % 2 == 0 ? "/healthz" : "/metrics", NULL, 0);
         caller->count++;
+        if (caller->count % 50 == 0)
+            caller->list_ms = list_all(caller->address);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
     return NULL;
@@ -431,6 +469,8 @@ static void measure_calls(struct bench *bench, const struct dispatcher *d)
               -1);
     bench_add(bench, "control calls, p99, ms",
               1e3 * caller.calls[caller.count * 99 / 100], -1);
+    bench_add(bench, "list of all workers and runs, ms", caller.list_ms, -1);
+    bench_add(bench, "longest tick, ms of CPU", longest_tick(d->control), -1);
     bench_add(bench, "memory, MB", resident_of(d->pid) * 1e-6, -1);
 }
 

@@ -16,6 +16,9 @@
 #include "fleet/dispatcher.h"
 #include "svc/compression.h"
 
+#define PIECE 4096 /* of lists: work that is done at a time, in looks at a peer */
+#define ENTRY 64   /* what a worker or job takes that is written */
+
 static double seconds_since(uint64_t then)
 {
     return (double)(hr__now_ns() - then) * 1e-9;
@@ -58,20 +61,6 @@ add_worker(const struct hr_dispatcher_process *d, uint32_t peer, struct hr_str *
                  (unsigned long long)d->peers[peer].sent);
 }
 
-static void add_workers(const struct hr_dispatcher_process *d, struct hr_str *out)
-{
-    const char *comma = "";
-
-    hr__str_add(out, "\"workers\":[");
-    for (uint32_t i = 1; i <= d->peers_max; i++)
-        if (is_worker(d, i)) {
-            hr__str_add(out, comma);
-            add_worker(d, i, out);
-            comma = ",";
-        }
-    hr__str_add(out, "]");
-}
-
 static void add_job(const struct hr_dispatcher_job *job, const struct hr_lease_job *role,
                     struct hr_str *out)
 {
@@ -90,22 +79,84 @@ static void add_job(const struct hr_dispatcher_job *job, const struct hr_lease_j
                  hr__lease_job_is_done(role) ? "true" : "false");
 }
 
-static void add_jobs(const struct hr_dispatcher_process *d, struct hr_str *out)
-{
-    const char *comma = "";
+/* ---- lists, in pieces ---- */
 
-    hr__str_add(out, "\"jobs\":[");
-    for (const struct hr_dispatcher_job *job = d->jobs; job != NULL; job = job->next) {
+/* Of struct hr_http_place: which list, and whether another one follows it. */
+enum part {
+    WORKERS = 1,
+    WORKERS_AND_JOBS,
+    JOBS,
+};
+
+/* Peers by number: one that comes or goes meanwhile is listed or not, each other one is
+ * listed once. False if the list goes on. */
+static bool add_workers(const struct hr_dispatcher_process *d,
+                        struct hr_http_place *place, int *left, struct hr_str *out)
+{
+    while (*left > 0 && place->number < d->peers_max) {
+        uint32_t peer = (uint32_t)++place->number;
+
+        --*left;
+        if (!is_worker(d, peer))
+            continue;
+        hr__str_add(out, place->count++ > 0 ? "," : "");
+        add_worker(d, peer, out);
+        *left -= ENTRY;
+    }
+    return place->number == d->peers_max;
+}
+
+/* By the numbers of jobs, in whose order they are. */
+static bool add_jobs(const struct hr_dispatcher_process *d, struct hr_http_place *place,
+                     int *left, struct hr_str *out)
+{
+    const struct hr_dispatcher_job *job = d->jobs;
+
+    while (job != NULL && job->number <= place->number)
+        job = job->next;
+    for (; job != NULL && *left > 0; job = job->next) {
         const struct hr_lease_job *role = hr__lease_find_job(&d->role, job->id);
 
+        place->number = job->number;
+        *left -= ENTRY;
         if (role == NULL)
             continue;
-        hr__str_add(out, comma);
+        hr__str_add(out, place->count++ > 0 ? "," : "");
         add_job(job, role, out);
-        comma = ",";
     }
-    hr__str_add(out, "]");
+    return job == NULL;
 }
+
+static void begin_list(enum part part, struct hr_http_place *place, struct hr_str *out)
+{
+    *place = (struct hr_http_place){.part = part};
+    hr__str_add(out, part == JOBS ? "\"jobs\":[" : "\"workers\":[");
+}
+
+static bool add_piece(void *user, struct hr_http_place *place, struct hr_str *out)
+{
+    const struct hr_dispatcher_process *d = user;
+    int left = PIECE;
+
+    if (place->part != JOBS && !add_workers(d, place, &left, out))
+        return true;
+    if (place->part == WORKERS_AND_JOBS) {
+        hr__str_add(out, "],");
+        begin_list(JOBS, place, out);
+    }
+    if (place->part == JOBS && !add_jobs(d, place, &left, out))
+        return true;
+    hr__str_add(out, "]}\n");
+    return false;
+}
+
+static void add_lists(enum part part, struct hr_http_answer *answer)
+{
+    begin_list(part, &answer->place, &answer->body);
+    answer->more = add_piece;
+}
+
+/* ---- status ---- */
 
 static void add_status(const struct hr_dispatcher_process *d, struct hr_str *out)
 {
@@ -121,10 +172,6 @@ static void add_status(const struct hr_dispatcher_process *d, struct hr_str *out
                  (unsigned long long)d->role.counts.positions_finished);
     add_number(out, "uptime_seconds", seconds_since(d->started_ns));
     hr__str_add(out, ",");
-    add_workers(d, out);
-    hr__str_add(out, ",");
-    add_jobs(d, out);
-    hr__str_add(out, "}\n");
 }
 
 /* ---- metrics ---- */
@@ -194,6 +241,9 @@ static void add_connections(const struct hr_dispatcher_process *d, struct hr_str
             "Connections closed because they said no HELLO.", net.strangers_closed);
     counter(out, "connections_denied_total",
             "Connections refused because of their token.", net.denied);
+    gauge(out, "tick_cpu_seconds_max",
+          "CPU time of a look at what is due, the longest of the last 5 to 10 s.",
+          (double)net.longest_tick_ns * 1e-9);
     counter(out, "jobs_refused_total", "Jobs refused because there were too many.",
             d->jobs_refused);
 }
@@ -291,14 +341,13 @@ static void get(const struct hr_dispatcher_process *d, const char *path,
         add_metrics(d, out);
     } else if (strcmp(path, "/v1/status") == 0) {
         add_status(d, out);
+        add_lists(WORKERS_AND_JOBS, answer);
     } else if (strcmp(path, "/v1/workers") == 0) {
         hr__str_add(out, "{");
-        add_workers(d, out);
-        hr__str_add(out, "}\n");
+        add_lists(WORKERS, answer);
     } else if (strcmp(path, "/v1/jobs") == 0) {
         hr__str_add(out, "{");
-        add_jobs(d, out);
-        hr__str_add(out, "}\n");
+        add_lists(JOBS, answer);
     } else {
         refuse(answer, 404, "there is no %.200s", path);
     }

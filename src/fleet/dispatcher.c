@@ -21,6 +21,7 @@
 #define SERVED_NS (5000 * HR_FLEET_MS)
 #define HEDGE_NS (2000 * HR_FLEET_MS)
 #define ABSENT_NS (1000 * HR_FLEET_MS)
+#define LISTS_BYTES ((size_t)1 << 20) /* of lists of workers, sent at each tick */
 #define IDLE_NS (60000 * HR_FLEET_MS) /* a job without a client is forgotten */
 
 static struct hr_net *net_of(struct hr_dispatcher_process *d)
@@ -79,22 +80,30 @@ static void send_list(struct hr_dispatcher_process *d, uint32_t to)
         1);
 }
 
-/* After a change, and until all clients know it. One at a time, so that a client that
- * does not read gathers none. */
+/* After a change, and until all clients know it; of long lists a tick sends a part. One
+ * list at a time, so that a client that does not read gathers none. */
 static void send_lists(struct hr_dispatcher_process *d)
 {
-    if (!d->lists_due)
-        return;
-    d->lists_due = false;
-    for (uint32_t i = 1; i <= d->peers_max; i++) {
-        const struct hr_dispatcher_peer *p = &d->peers[i];
+    bool due = d->lists_due;
+    size_t bytes = 0;
 
-        if (!p->is_client || p->list_number == d->list_number)
-            continue;
-        if (hr__net_queued(net_of(d), i) == 0)
-            send_list(d, i);
-        else
+    d->lists_due = false;
+    for (uint32_t i = 0; due && i < d->peers_max; i++) {
+        uint32_t peer = d->next_list % d->peers_max + 1;
+        const struct hr_dispatcher_peer *p = &d->peers[peer];
+        bool wanted = p->is_client && p->list_number != d->list_number;
+
+        if (wanted && bytes >= LISTS_BYTES) {
             d->lists_due = true;
+            return;
+        }
+        d->next_list = peer;
+        if (wanted && hr__net_queued(net_of(d), peer) > 0) {
+            d->lists_due = true;
+        } else if (wanted) {
+            send_list(d, peer);
+            bytes += d->list != NULL ? hr_buffer_bytes(d->list) : 0;
+        }
     }
 }
 
@@ -212,6 +221,7 @@ add_job(struct hr_dispatcher_process *d, const struct hr_lease_job_options *opti
         return code;
     }
     job->id = options->id;
+    job->number = ++d->job_number;
     memcpy(job->name, name, strlen(name) + 1);
     *(d->last_job != NULL ? &d->last_job->next : &d->jobs) = job;
     d->last_job = job;
@@ -363,13 +373,24 @@ static void on_tick(void *user)
     hr__fleet_perform(net_of(d), &d->actions);
     send_lists(d);
     review_jobs(d);
-    hr__http_tick(d->control);
 }
 
 static const struct hr_net_hooks hooks = {
     .frame = on_frame, .lost = on_lost, .tick = on_tick};
 
 /* ---- its life ---- */
+
+static enum hr_err begin(struct hr_service *service, struct hr_error *reterr)
+{
+    struct hr_dispatcher_process *d = (struct hr_dispatcher_process *)service;
+
+    return d->control != NULL ? hr__http_start(d->control, reterr) : HR_OK;
+}
+
+static void end(struct hr_service *service)
+{
+    hr__http_stop(((struct hr_dispatcher_process *)service)->control);
+}
 
 static void close_dispatcher(struct hr_service *service)
 {
@@ -437,6 +458,8 @@ static enum hr_err init(struct hr_dispatcher_process *d,
     const struct hr_tls_files tls = {
         .cert = o->tls_cert, .key = o->tls_key, .client_ca = o->tls_client_ca};
 
+    d->base.begin = begin;
+    d->base.end = end;
     d->base.close = close_dispatcher;
     d->peers_max = o->peers_max;
     d->jobs_max = o->jobs_max;

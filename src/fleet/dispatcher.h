@@ -28,8 +28,8 @@ struct hr_dispatcher_peer {
 /* What the role does not know of a job. In order of the jobs' coming. */
 struct hr_dispatcher_job {
     struct hr_dispatcher_job *next;
-    uint64_t id;
-    bool done; /* the log says so */
+    uint64_t id, number; /* counts jobs from 1 on */
+    bool done;           /* the log says so */
     char name[HR_JOB_NAME_MAX + 1];
 };
 
@@ -39,7 +39,8 @@ struct hr_dispatcher_process {
     struct hr_actions actions;
     struct hr_dispatcher_peer *peers; /* by number */
     struct hr_dispatcher_job *jobs, *last_job;
-    uint64_t changes; /* of the role, as its jobs were last looked at */
+    uint64_t job_number; /* of the last one that came */
+    uint64_t changes;    /* of the role, as its jobs were last looked at */
     uint32_t peers_max, jobs_max;
     uint64_t started_ns, jobs_refused;
     uint64_t made, sent;                /* bytes, of all workers so far */
@@ -48,6 +49,7 @@ struct hr_dispatcher_process {
     uint32_t list_count;
     uint64_t list_number;     /* counts changes */
     bool lists_due;           /* some client does not have the latest one */
+    uint32_t next_list;       /* the peer before the one that a tick begins with */
     struct hr_http *control;  /* or NULL */
     struct hr_events *events; /* or NULL */
 };

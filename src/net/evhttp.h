@@ -19,7 +19,9 @@
     F(bufferevent_incref)                                                                \
     F(bufferevent_socket_new)                                                            \
     F(evbuffer_add)                                                                      \
+    F(evbuffer_free)                                                                     \
     F(evbuffer_get_length)                                                               \
+    F(evbuffer_new)                                                                      \
     F(evbuffer_remove)                                                                   \
     F(evconnlistener_disable)                                                            \
     F(evconnlistener_enable)                                                             \
@@ -28,12 +30,14 @@
     F(evhttp_bound_socket_get_listener)                                                  \
     F(evhttp_connection_base_new)                                                        \
     F(evhttp_connection_free)                                                            \
+    F(evhttp_connection_set_closecb)                                                     \
     F(evhttp_connection_set_max_body_size)                                               \
     F(evhttp_find_header)                                                                \
     F(evhttp_free)                                                                       \
     F(evhttp_make_request)                                                               \
     F(evhttp_new)                                                                        \
     F(evhttp_request_get_command)                                                        \
+    F(evhttp_request_get_connection)                                                     \
     F(evhttp_request_get_evhttp_uri)                                                     \
     F(evhttp_request_get_input_buffer)                                                   \
     F(evhttp_request_get_input_headers)                                                  \
@@ -43,6 +47,9 @@
     F(evhttp_request_new)                                                                \
     F(evhttp_request_set_error_cb)                                                       \
     F(evhttp_send_reply)                                                                 \
+    F(evhttp_send_reply_chunk_with_cb)                                                   \
+    F(evhttp_send_reply_end)                                                             \
+    F(evhttp_send_reply_start)                                                           \
     F(evhttp_set_allowed_methods)                                                        \
     F(evhttp_set_bevcb)                                                                  \
     F(evhttp_set_gencb)                                                                  \

@@ -27,6 +27,25 @@ void hr__net_lock(struct hr_net *net)
     pthread_mutex_lock(&net->lock);
 }
 
+void hr__net_lock_first(struct hr_net *net)
+{
+    pthread_mutex_lock(&net->first);
+    __atomic_store_n(&net->waits_first, true, __ATOMIC_RELEASE);
+    pthread_mutex_lock(&net->lock);
+    __atomic_store_n(&net->waits_first, false, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&net->first);
+}
+
+/* For the loop. */
+static void lock_after_first(struct hr_net *net)
+{
+    if (__atomic_load_n(&net->waits_first, __ATOMIC_ACQUIRE)) {
+        pthread_mutex_lock(&net->first);
+        pthread_mutex_unlock(&net->first);
+    }
+    pthread_mutex_lock(&net->lock);
+}
+
 void hr__net_unlock(struct hr_net *net)
 {
     pthread_mutex_unlock(&net->lock);
@@ -245,7 +264,7 @@ static void on_conn(evutil_socket_t fd, short what, void *user)
     struct hr_net *net = conn->net;
 
     (void)fd;
-    hr__net_lock(net);
+    lock_after_first(net);
     if (conn->state == HR_CONN_CONNECTING)
         finish_connect(conn);
     else if (conn->state == HR_CONN_SHAKING)
@@ -413,7 +432,7 @@ static void on_accept(evutil_socket_t listener, short what, void *user)
     struct hr_net *net = user;
 
     (void)what;
-    hr__net_lock(net);
+    lock_after_first(net);
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
@@ -522,10 +541,13 @@ const char *hr__net_address(const struct hr_net *net)
 
 void hr__net_counts(const struct hr_net *net, struct hr_net_counts *ret)
 {
-    *ret = (struct hr_net_counts){.turned_away = net->turned_away,
-                                  .strangers_closed = net->strangers_closed,
-                                  .denied = net->denied,
-                                  .open = net->options.peers_max - net->free_count};
+    *ret = (struct hr_net_counts){
+        .turned_away = net->turned_away,
+        .strangers_closed = net->strangers_closed,
+        .denied = net->denied,
+        .longest_tick_ns = net->longest_ns[0] > net->longest_ns[1] ? net->longest_ns[0]
+                                                                   : net->longest_ns[1],
+        .open = net->options.peers_max - net->free_count};
 }
 
 /* ---- the loop ---- */
@@ -537,7 +559,7 @@ static void on_wake(evutil_socket_t fd, short what, void *user)
 
     (void)what;
     (void)!read(fd, &count, sizeof count);
-    hr__net_lock(net);
+    lock_after_first(net);
     __atomic_store_n(&net->woken, false, __ATOMIC_RELEASE);
     if (net->options.hooks->woken != NULL)
         net->options.hooks->woken(net->options.user);
@@ -547,13 +569,27 @@ static void on_wake(evutil_socket_t fd, short what, void *user)
         hr__event.base_loopbreak(net->base);
 }
 
+static void note_tick(struct hr_net *net, uint64_t took)
+{
+    uint64_t now = hr__now_ns();
+
+    if (now - net->longest_since_ns >= HR_NET_LONGEST_NS) {
+        net->longest_ns[1] = net->longest_ns[0];
+        net->longest_ns[0] = 0;
+        net->longest_since_ns = now;
+    }
+    if (took > net->longest_ns[0])
+        net->longest_ns[0] = took;
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *user)
 {
     struct hr_net *net = user;
+    uint64_t begin = hr__cpu_thread_ns();
 
     (void)fd;
     (void)what;
-    hr__net_lock(net);
+    lock_after_first(net);
     for (uint32_t i = 1;
          (net->closing > 0 || net->options.tls != NULL) && i <= net->options.peers_max;
          i++)
@@ -571,6 +607,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     if (net->options.hooks->tick != NULL)
         net->options.hooks->tick(net->options.user);
     settle(net);
+    note_tick(net, hr__cpu_thread_ns() - begin);
     hr__net_unlock(net);
 }
 
@@ -608,6 +645,7 @@ enum hr_err hr__net_open(const struct hr_net_options *options, struct hr_net **r
     net->options = *options;
     net->wake_fd = net->listen_fd = net->local_fd = -1;
     pthread_mutex_init(&net->lock, NULL);
+    pthread_mutex_init(&net->first, NULL);
     net->conns = hr__calloc((size_t)options->peers_max + 1, sizeof(struct hr_conn *));
     net->free = hr__calloc(options->peers_max, sizeof *net->free);
     net->pool = hr_pool_create(0); /* bounded by the connections and their frames */
@@ -664,5 +702,6 @@ void hr__net_close(struct hr_net *net)
     hr__free(net->conns);
     hr__free(net->free);
     pthread_mutex_destroy(&net->lock);
+    pthread_mutex_destroy(&net->first);
     hr__free(net);
 }

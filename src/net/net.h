@@ -83,6 +83,9 @@ void hr__net_stop(struct hr_net *net);
 void hr__net_wake(struct hr_net *net);
 
 void hr__net_lock(struct hr_net *net);
+/* The same, but the loop waits as long: it would take the lock again and again while many
+ * frames come. For one other thread. */
+void hr__net_lock_first(struct hr_net *net);
 void hr__net_unlock(struct hr_net *net);
 pthread_mutex_t *hr__net_mutex(struct hr_net *net); /* for condition variables */
 
@@ -110,7 +113,8 @@ void hr__net_know(struct hr_net *net, uint32_t peer);
  * without the token, so far. */
 struct hr_net_counts {
     uint64_t turned_away, strangers_closed, denied;
-    uint32_t open; /* now, strangers included */
+    uint32_t open;            /* now, strangers included */
+    uint64_t longest_tick_ns; /* CPU time of a tick, the longest of the last 5 to 10 s */
 };
 void hr__net_counts(const struct hr_net *net, struct hr_net_counts *ret_counts);
 

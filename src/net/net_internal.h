@@ -16,10 +16,11 @@
 #define HR_NET_SCRATCH 65536u /* bytes that are read at once */
 #define HR_NET_FDS_MAX 64u    /* that came and were not taken */
 #define HR_NET_READ_ONCE                                                                 \
-    (1u << 19)                        /* of a body in one system call: it stays in cache \
-                                       */
-#define HR_NET_READ_MAX (1u << 20)    /* from one connection before others get a turn */
-#define HR_NET_LINGER_NS 1000000000ul /* for the rest, and for the peer to read it */
+    (1u << 19)                     /* of a body in one system call: it stays in cache    \
+                                    */
+#define HR_NET_READ_MAX (1u << 20) /* from one connection before others get a turn */
+#define HR_NET_LONGEST_NS 5000000000ul /* that the longest tick is kept for, twice */
+#define HR_NET_LINGER_NS 1000000000ul  /* for the rest, and for the peer to read it */
 #define HR_NET_AWAY_MAX                                                                  \
     64u /* connections without a place that are told so, at a time                       \
          */
@@ -76,11 +77,13 @@ struct hr_conn {
 
 struct hr_net {
     struct hr_net_options options;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, first; /* `first` is held while one waits to go first */
+    bool waits_first;            /* by __atomic */
     struct event_base *base;
     struct event *on_wake, *on_tick, *on_accept, *on_accept_local;
     int wake_fd, listen_fd, local_fd;
-    bool stopped, woken; /* by __atomic */
+    bool stopped, woken;                      /* by __atomic */
+    uint64_t longest_ns[2], longest_since_ns; /* ticks: since then, and before */
     struct hr_pool *pool;
     struct hr_conn **conns;                         /* by number */
     uint32_t *free, free_count;                     /* numbers of no connection */

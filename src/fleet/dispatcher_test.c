@@ -1,0 +1,209 @@
+/*
+ * fleet/dispatcher_test.c - a dispatcher's process with more workers and jobs than one
+ * piece of an answer holds. Plain sockets are its peers.
+ */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/clock.h"
+#include "core/rng.h"
+#include "fleet/job.h"
+#include "headrace/service.h"
+#include "net/address.h"
+#include "net/http.h"
+#include "tests/support/check.h"
+
+#define WORKERS 150
+#define JOBS 140
+#define WAIT_NS 20000000000ul
+
+static struct hr_service *service;
+static pthread_t thread;
+static int workers[WORKERS], clients[JOBS];
+
+/* ---- peers ---- */
+
+static int dial(void)
+{
+    struct sockaddr_storage at;
+    socklen_t bytes;
+    int fd;
+
+    CHECK_OK(hr__address_parse(hr_service_address(service), &at, &bytes, NULL));
+    fd = socket(at.ss_family, SOCK_STREAM, 0);
+    CHECK(fd >= 0);
+    CHECK_EQ_INT(connect(fd, (struct sockaddr *)&at, bytes), 0);
+    return fd;
+}
+
+static void say(int fd, const struct hr_frame *frame, const char *text)
+{
+    size_t length = text != NULL ? strlen(text) : 0, size;
+    char bytes[HR_FRAME_HEAD + HR_FRAME_CONTROL_MAX];
+    uint64_t sum;
+
+    if (text == NULL) {
+        size = hr__frame_write(frame, bytes);
+    } else {
+        sum = hr__frame_sum(hr__frame_write_body(frame, length, bytes), text, length);
+        memcpy(bytes + HR_FRAME_HEAD, text, length);
+        memcpy(bytes + HR_FRAME_HEAD + length, &sum, HR_FRAME_TAIL);
+        size = HR_FRAME_HEAD + length + HR_FRAME_TAIL;
+    }
+    CHECK_EQ_INT(send(fd, bytes, size, MSG_NOSIGNAL), size);
+}
+
+static int join_worker(int at)
+{
+    struct hr_frame hello = {.type = HR_FRAME_HELLO, .count = 4};
+    char text[64];
+    int fd = dial();
+
+    hello.u.hello.nonce = (uint64_t)at + 1;
+    hello.u.hello.role = HR_FRAME_WORKER;
+    say(fd, &hello, NULL);
+    snprintf(text, sizeof text, "10.0.0.%d:7070\n", at);
+    say(fd, &(struct hr_frame){.type = HR_FRAME_WORKERS, .count = 1}, text);
+    return fd;
+}
+
+static int join_client(int at)
+{
+    struct hr_frame hello = {.type = HR_FRAME_HELLO, .position = 10};
+    char text[128];
+    int fd = dial();
+
+    snprintf(text, sizeof text, "{\"headrace_job\": 2, \"name\": \"run-%d\"}", at);
+    say(fd, &(struct hr_frame){.type = HR_FRAME_JOB, .position = 10}, text);
+    hello.job = hr__job_id(text, strlen(text));
+    hello.u.hello.nonce = 1;
+    hello.u.hello.world = 1;
+    hello.u.hello.role = HR_FRAME_CLIENT;
+    say(fd, &hello, NULL);
+    return fd;
+}
+
+/* ---- answers ---- */
+
+/* The answer's body, to be freed by hr__str_finish(). */
+static void ask(const char *path, struct hr_str *ret_body)
+{
+    const struct hr_token none = {0};
+
+    hr__str_init(ret_body);
+    CHECK_OK(hr__http_request(hr_service_control_address(service), &none, path, NULL,
+                              WAIT_NS, ret_body, NULL));
+}
+
+static int times(const char *text, const char *part)
+{
+    int count = 0;
+
+    for (; (text = strstr(text, part)) != NULL; text++)
+        count++;
+    return count;
+}
+
+static int times_in(const char *path, const char *part)
+{
+    struct hr_str body;
+    int count;
+
+    ask(path, &body);
+    count = times(hr__str_text(&body), part);
+    hr__str_finish(&body);
+    return count;
+}
+
+static void wait_for(const char *line)
+{
+    uint64_t until = hr__now_ns() + WAIT_NS;
+
+    while (times_in("/metrics", line) == 0) {
+        CHECK(hr__now_ns() < until);
+        usleep(1000);
+    }
+}
+
+/* Whether exactly those of the list are in the text, each once. */
+static void check_each(const char *text, const char *format, int count, const bool *gone)
+{
+    for (int i = 0; i < count; i++) {
+        char part[64];
+
+        snprintf(part, sizeof part, format, i);
+        CHECK_EQ_INT(times(text, part), gone == NULL || !gone[i]);
+    }
+}
+
+static void check_lists(const bool *gone)
+{
+    struct hr_str body;
+
+    ask("/v1/status", &body);
+    check_each(hr__str_text(&body), "\"10.0.0.%d:7070\"", WORKERS, gone);
+    check_each(hr__str_text(&body), "\"run-%d\"", JOBS, NULL);
+    CHECK_EQ_INT(times(hr__str_text(&body), "\"workers\":[{"), 1);
+    CHECK_EQ_INT(times(hr__str_text(&body), "}],\"jobs\":[{"), 1);
+    CHECK_EQ_INT(times(hr__str_text(&body), "}]}\n"), 1);
+    CHECK_EQ_INT(times(hr__str_text(&body), ",,"), 0);
+    hr__str_finish(&body);
+    CHECK_EQ_INT(times_in("/v1/jobs", "\"run-"), JOBS);
+    CHECK_EQ_INT(times_in("/v1/jobs", "\"10.0.0."), 0);
+    ask("/v1/workers", &body);
+    CHECK_EQ_INT(strncmp(hr__str_text(&body), "{\"workers\":[{", 13), 0);
+    check_each(hr__str_text(&body), "\"10.0.0.%d:7070\"", WORKERS, gone);
+    CHECK_EQ_INT(times(hr__str_text(&body), "\"run-"), 0);
+    CHECK_EQ_INT(times(hr__str_text(&body), "}]}\n"), 1);
+    hr__str_finish(&body);
+}
+
+static void *run(void *user)
+{
+    (void)user;
+    CHECK_OK(hr_service_run(service, NULL));
+    return NULL;
+}
+
+TEST(lists_longer_than_a_piece_name_each_worker_and_job_once)
+{
+    struct hr_dispatcher_options options;
+    bool gone[WORKERS] = {false};
+    struct hr_rng rng;
+    char line[64];
+    int left = 0;
+
+    hr__rng_init(&rng, check_seed(), 0, 0);
+    hr_dispatcher_options_init(&options);
+    options.listen = options.control = "127.0.0.1:0";
+    CHECK_OK(hr_dispatcher_open(&options, &service, NULL));
+    CHECK_EQ_INT(pthread_create(&thread, NULL, run, NULL), 0);
+    for (int i = 0; i < WORKERS; i++)
+        workers[i] = join_worker(i);
+    for (int i = 0; i < JOBS; i++)
+        clients[i] = join_client(i);
+    snprintf(line, sizeof line, "\nheadrace_workers %d\n", WORKERS);
+    wait_for(line);
+    snprintf(line, sizeof line, "\nheadrace_clients %d\n", JOBS);
+    wait_for(line);
+    check_lists(gone);
+    for (int i = 0; i < WORKERS; i++)
+        if (hr__rng_below(&rng, 2) == 0) {
+            close(workers[i]);
+            gone[i] = true;
+            left++;
+        }
+    snprintf(line, sizeof line, "\nheadrace_workers %d\n", WORKERS - left);
+    wait_for(line);
+    check_lists(gone);
+    hr_service_stop(service);
+    pthread_join(thread, NULL);
+    hr_service_close(service);
+    for (int i = 0; i < WORKERS; i++)
+        if (!gone[i])
+            close(workers[i]);
+    for (int i = 0; i < JOBS; i++)
+        close(clients[i]);
+}
