@@ -185,6 +185,17 @@ void hr__engine_fail(struct hr_engine *engine, size_t stage, const struct hr_err
                      char **detail);
 bool hr__stage_failed(const struct hr_stage *stage);
 
+/* threads.c */
+HR_CHECK enum hr_err
+hr__engine_start_threads(struct hr_engine *engine, struct hr_error *reterr);
+/* Does one piece of work, if there is any, and returns whether it did. Under the lock,
+ * which it releases while it works. */
+bool hr__engine_work(struct hr_engine *engine, struct hr_runner *runner);
+/* Sleeps until the condition is signalled, `until_ns` or 50 ms have passed. Under the
+ * lock. */
+void hr__engine_sleep(struct hr_runner *runner, pthread_cond_t *condition,
+                      uint64_t until_ns);
+
 /* epoch_size.c. hr__engine_check_options checks ranges. hr__engine_set_world checks rank
  * and world against the graph; afterwards world is 0 only if the graph has an
  * order.shard. For the size of an epoch see hr_graph_epoch_size. */
