@@ -1,6 +1,6 @@
 /*
- * net/net_internal.h - private interface between net.c (the loop) and conn.c (what one
- * connection reads and writes).
+ * net/net_internal.h - private interface between net.c (the loop), accept.c (new
+ * connections) and conn.c (what one connection reads and writes).
  */
 #ifndef HR_NET_NET_INTERNAL_H
 #define HR_NET_NET_INTERNAL_H
@@ -100,7 +100,7 @@ struct hr_net {
     char run[HR_FRAME_RUN]; /* that lies in several parts */
 };
 
-/* net.c. A listening socket, and its address with the port that was drawn.
+/* accept.c. A listening socket, and its address with the port that was drawn.
  * HR_ERR_ARGUMENT, HR_ERR_NOT_FOUND, HR_ERR_IO. */
 HR_CHECK enum hr_err
 hr__net_open_listener(const char *address, int *ret_fd, char *ret_address, size_t room,
@@ -127,7 +127,18 @@ void hr__conn_arm(struct hr_conn *conn);
 /* Ends a closing connection that has nothing more to do. */
 void hr__conn_end_closing(struct hr_conn *conn);
 
-/* net.c. An accepting or connecting socket; it is taken over, also on failure. */
+/* net.c. For the loop: the lock, after one who waits to go first. */
+void hr__net_lock_after_first(struct hr_net *net);
+/* net.c. Arms what has to be written and tells what was lost. Hooks may cause more of
+ * both. */
+void hr__net_settle(struct hr_net *net);
+/* net.c. A connection without a number. `fd` is taken over, also on failure. */
+struct hr_conn *hr__net_new_conn(struct hr_net *net, int fd, enum hr_conn_state state);
+
+/* accept.c. Closes those who have not said who they are in time. */
+void hr__net_expire_strangers(struct hr_net *net);
+/* accept.c, net.c. An accepting or connecting socket; it is taken over, also on
+ * failure. */
 enum hr_err hr__net_accept_at(struct hr_net *net, int fd, struct event **ret_event,
                               struct hr_error *reterr);
 struct hr_conn *hr__net_add_conn(struct hr_net *net, int fd, enum hr_conn_state state);
