@@ -397,7 +397,9 @@ TEST(a_drop_sends_the_rest_first)
     CHECK(pull_frame(fd, &frame));
     CHECK_EQ_INT(frame.position, 5);
     CHECK(!pull_frame(fd, &frame));
+    hr__net_lock(e->net);
     CHECK_EQ_INT(e->lost, 0); /* it waits for the peer to read */
+    hr__net_unlock(e->net);
     close(fd);
     wait_for(e, &e->lost, 1);
     CHECK_EQ_INT(e->why.code, HR_ERR_CANCELLED);

@@ -165,6 +165,17 @@ static void begin(struct run *run, const char *text, double demand)
     set_keep(run, UINT64_MAX);
 }
 
+/* Processes so far. */
+static int started(struct run *run)
+{
+    int count;
+
+    pthread_mutex_lock(&run->peers.lock);
+    count = run->peers.count;
+    pthread_mutex_unlock(&run->peers.lock);
+    return count;
+}
+
 static void take(struct run *run)
 {
     struct hr_batch *batch;
@@ -271,7 +282,7 @@ TEST(processes_follow_a_demand_and_are_used_again)
         check_all(&run);
         CHECK_OK(hr_iter_demand(run.iter, 5, NULL));
         check_few(&run);
-        CHECK_EQ_INT(run.peers.count, run.stats.processes);
+        CHECK_EQ_INT(started(&run), run.stats.processes);
         finish(&run);
     }
 }
@@ -290,7 +301,7 @@ TEST(processes_without_work_end_and_start_again)
     kept = run.stats.processes_alive;
     CHECK(kept < run.stats.processes);
     check_all(&run);
-    CHECK(run.peers.count >= 2 * run.stats.processes - kept);
+    CHECK(started(&run) >= 2 * run.stats.processes - kept);
     finish(&run);
 }
 
@@ -298,17 +309,21 @@ TEST(processes_without_work_end_and_start_again)
 
 /* Kills the process unless it has been given few records or is dead: dying three times at
  * one record is another test. */
-static bool kill_one(const struct run *run, int number, bool *dead)
+static bool kill_one(struct run *run, int number, bool *dead)
 {
     unsigned count = atomic_load(&run->log->count);
     int calls = 0;
+    pid_t pid;
 
+    pthread_mutex_lock(&run->peers.lock);
+    pid = run->peers.pids[number];
+    pthread_mutex_unlock(&run->peers.lock);
     for (unsigned at = 0; at < count; at++)
-        calls += atomic_load(&run->log->pids[at]) == run->peers.pids[number];
+        calls += atomic_load(&run->log->pids[at]) == pid;
     if (dead[number] || calls < 20)
         return false;
     dead[number] = true;
-    kill(run->peers.pids[number], SIGKILL);
+    kill(pid, SIGKILL);
     return true;
 }
 
@@ -320,12 +335,12 @@ TEST(processes_that_die_asleep_are_replaced)
 
     begin(&run, graphs[0], 5);
     check_few(&run);
-    count = run.peers.count;
+    count = started(&run);
     for (int k = 0; k < count; k++)
         killed += kill_one(&run, k, dead);
     check_all(&run);
     CHECK(killed > 0);
-    CHECK_EQ_INT(run.peers.count, count + killed);
+    CHECK_EQ_INT(started(&run), count + killed);
     finish(&run);
 }
 
@@ -352,12 +367,9 @@ TEST(any_changes_and_deaths_leave_the_batches_as_they_are)
                 CHECK_OK(hr_iter_demand(run.iter, demands[hr__rng_below(&rng, 5)], NULL));
             else if (draw == 1)
                 set_keep(&run, hr__rng_below(&rng, 2) ? 1 : UINT64_MAX);
-            else if (draw < 6) {
-                pthread_mutex_lock(&run.peers.lock);
-                kills += kill_one(
-                    &run, (int)hr__rng_below(&rng, (uint64_t)run.peers.count), dead);
-                pthread_mutex_unlock(&run.peers.lock);
-            }
+            else if (draw < 6)
+                kills += kill_one(&run, (int)hr__rng_below(&rng, (uint64_t)started(&run)),
+                                  dead);
         }
         while (kills == 0) {
             take(&run);
