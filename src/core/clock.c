@@ -4,7 +4,8 @@
  * The TSC is used where CPUID calls it invariant. Its rate is the slope between the first
  * reading of both clocks and one at least 1 ms later (we spin if needed), accurate to
  * 1e-4. After a second the slope is accurate to 1e-7 and kept; from then on a conversion
- * costs one multiplication.
+ * costs one multiplication. Of several readings the quickest counts: the thread may lose
+ * its core between the two clocks.
  */
 #include "core/clock.h"
 
@@ -54,12 +55,35 @@ uint64_t hr__cpu_other_thread_ns(pthread_t thread)
 
 #if defined(__x86_64__)
 
+#define READINGS 5
+
 enum { TICKS_UNKNOWN, TICKS_TSC, TICKS_CLOCK };
 
 static pthread_once_t ticks_once = PTHREAD_ONCE_INIT;
 static atomic_int ticks_from;
-static uint64_t base_ticks, base_ns; /* written once, under ticks_once */
-static _Atomic double ticks_slope;   /* ns per tick; 0 until it is accurate enough */
+static _Atomic double ticks_slope; /* ns per tick; 0 until it is accurate enough */
+
+struct reading {
+    uint64_t ns, ticks;
+};
+
+static struct reading read_both(void)
+{
+    struct reading best = {0};
+    uint64_t least = UINT64_MAX;
+
+    for (int i = 0; i < READINGS; i++) {
+        uint64_t begin = __rdtsc(), ns = hr__now_ns(), took = __rdtsc() - begin;
+
+        if (took < least) {
+            least = took;
+            best = (struct reading){ns, begin + took / 2};
+        }
+    }
+    return best;
+}
+
+static struct reading base; /* written once, under ticks_once */
 
 static void ticks_init(void)
 {
@@ -68,8 +92,7 @@ static void ticks_init(void)
 
     if (__get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & 1U << 8) != 0)
         from = TICKS_TSC;
-    base_ns = hr__now_ns();
-    base_ticks = __rdtsc();
+    base = read_both();
     atomic_store(&ticks_from, from);
 }
 
@@ -89,22 +112,24 @@ uint64_t hr__ticks(void)
     return ticks_source() == TICKS_TSC ? __rdtsc() : hr__now_ns();
 }
 
-double hr__ticks_to_ns(uint64_t ticks)
+double hr__tick_ns(void)
 {
     double slope = atomic_load_explicit(&ticks_slope, memory_order_relaxed);
+    struct reading now;
     uint64_t passed;
 
     if (ticks_source() != TICKS_TSC)
-        return (double)ticks;
+        return 1;
     if (slope != 0)
-        return (double)ticks * slope;
-    do
-        passed = hr__now_ns() - base_ns;
-    while (passed < 1000000);
-    slope = (double)passed / (double)(__rdtsc() - base_ticks);
+        return slope;
+    do {
+        now = read_both();
+        passed = now.ns - base.ns;
+    } while (passed < 1000000);
+    slope = (double)passed / (double)(now.ticks - base.ticks);
     if (passed > 1000000000)
         atomic_store_explicit(&ticks_slope, slope, memory_order_relaxed);
-    return (double)ticks * slope;
+    return slope;
 }
 
 #else
@@ -114,9 +139,14 @@ uint64_t hr__ticks(void)
     return hr__now_ns();
 }
 
-double hr__ticks_to_ns(uint64_t ticks)
+double hr__tick_ns(void)
 {
-    return (double)ticks;
+    return 1;
 }
 
 #endif
+
+double hr__ticks_to_ns(uint64_t ticks)
+{
+    return (double)ticks * hr__tick_ns();
+}

@@ -17,8 +17,10 @@ uint64_t hr__cpu_thread_ns(void);
 uint64_t hr__cpu_other_thread_ns(pthread_t thread);
 
 /* A cheap monotonic counter (the TSC where invariant, else hr__now_ns), and its
- * conversion to nanoseconds. */
+ * conversion to nanoseconds. In the first second of a process the length of a tick
+ * becomes better known: what is compared is converted by one. */
 uint64_t hr__ticks(void);
 double hr__ticks_to_ns(uint64_t ticks);
+double hr__tick_ns(void);
 
 #endif

@@ -26,6 +26,25 @@ static double ticks_per_clock(void)
     return hr__ticks_to_ns(hr__ticks() - ticks) / (double)passed;
 }
 
+/* However often the thread loses its core between the two clocks. */
+TEST(the_length_of_a_tick_is_always_about_the_same)
+{
+    uint64_t start = hr__now_ns();
+    double first, least, most;
+
+    while (hr__now_ns() - start < 10000000)
+        continue;
+    first = least = most = hr__tick_ns();
+    while (hr__now_ns() - start < 200000000) {
+        double one = hr__tick_ns();
+
+        least = one < least ? one : least;
+        most = one > most ? one : most;
+    }
+    CHECK(most / first - 1 < 1e-3);
+    CHECK(1 - least / first < 1e-3);
+}
+
 TEST(ticks_measure_what_the_clock_measures)
 {
     double ratio = ticks_per_clock();

@@ -23,7 +23,7 @@ enum hr_err hr__meter_init(struct hr_meter *meter, size_t node_count, size_t sta
     meter->node_count = node_count;
     meter->stage_count = stage_count;
     meter->bucket = hr__meter_outside(meter);
-    meter->period = (uint64_t)(PERIOD_NS / (hr__ticks_to_ns(1 << 20) / (1 << 20)));
+    meter->period = (uint64_t)(PERIOD_NS / hr__tick_ns());
     meter->pending = hr__calloc(bucket_count(meter), sizeof *meter->pending);
     meter->nodes = hr__calloc(node_count + 1, sizeof *meter->nodes);
     meter->stages = hr__calloc(stage_count + 1, sizeof *meter->stages);

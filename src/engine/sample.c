@@ -136,7 +136,7 @@ void hr__sample_finish(struct hr_runner *runner, const struct hr_stage *stage,
 {
     const struct hr_program *p = &stage->program;
     const struct hr_graph_node *nodes = runner->engine->graph->nodes;
-    double tick_ns = hr__ticks_to_ns(1 << 20) / (1 << 20), lost;
+    double tick_ns = hr__tick_ns(), lost;
     uint32_t longest = UINT32_MAX;
 
     assert(runner->thread.charges == NULL);

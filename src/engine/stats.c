@@ -288,7 +288,7 @@ struct hr_fit hr__engine_node_fit(struct hr_engine *engine, size_t at)
 
 /* {"name":..,"cat":..,...,"args":{"op":..,"thread":..,"batch":..,"epoch":..,...}} */
 static void print_span(const struct hr_engine *engine, int thread,
-                       const struct hr_span *span, struct hr_str *out)
+                       const struct hr_span *span, double tick_us, struct hr_str *out)
 {
     const struct hr_graph_node *node =
         span->kind == HR_SPAN_NODE ? &engine->graph->nodes[span->node] : NULL;
@@ -305,8 +305,8 @@ static void print_span(const struct hr_engine *engine, int thread,
     hr__str_addf(out,
                  ",\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{"
                  "\"thread\":%d",
-                 thread, hr__ticks_to_ns(span->begin - engine->start_ticks) / 1e3,
-                 hr__ticks_to_ns(span->end - span->begin) / 1e3, thread);
+                 thread, (double)(span->begin - engine->start_ticks) * tick_us,
+                 (double)(span->end - span->begin) * tick_us, thread);
     if (node != NULL)
         hr__str_addf(out, ",\"op\":\"%s\"", node->op->name);
     if (span->batch >= 0)
@@ -320,6 +320,8 @@ static void print_span(const struct hr_engine *engine, int thread,
 
 enum hr_err hr__engine_trace(struct hr_engine *engine, struct hr_str *out)
 {
+    double tick_us = hr__tick_ns() / 1e3;
+
     hr__str_add(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     for (int i = 0; i <= engine->thread_count; i++) {
         const struct hr_runner *runner = &engine->runners[i];
@@ -331,7 +333,7 @@ enum hr_err hr__engine_trace(struct hr_engine *engine, struct hr_str *out)
             "\"name\":\"%s %d\"}}",
             i == 0 ? "" : ",\n", i, i < engine->thread_count ? "thread" : "caller", i);
         for (size_t k = 0; k < count; k++)
-            print_span(engine, i, &runner->spans[k], out);
+            print_span(engine, i, &runner->spans[k], tick_us, out);
     }
     hr__str_add(out, "]}\n");
     return hr__str_ok(out) ? HR_OK : HR_ERR_MEMORY;
