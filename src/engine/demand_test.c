@@ -31,6 +31,7 @@ static void check_share(double share, double cost, const struct outcome *whole)
     struct hr_iter_options options;
     struct outcome *limited;
     double demand = 0, rate = 0;
+    double alone; /* what a thread makes beside the others that are left, at most */
     int least, used, all;
 
     hr_iter_options_init(&options);
@@ -48,7 +49,8 @@ static void check_share(double share, double cost, const struct outcome *whole)
     CHECK(rate < 1.02 / 0.010 && rate > 0.4 / cost);
     least = (int)ceil(demand / rate);
     least = least < THREADS ? least : THREADS;
-    if (used < least || used > least + 1)
+    alone = rate * (1 + 0.5 * (THREADS - used) / THREADS); /* control.c: LEAST_RATE */
+    if (used * alone < demand || used > least + 1)
         check_failed(__FILE__, __LINE__, "%d threads, and not %d or one more: %s", used,
                      least, limited->stats.threads_reason);
     outcome_free(limited);
