@@ -30,8 +30,7 @@ static void check_share(double share, double cost, const struct outcome *whole)
 {
     struct hr_iter_options options;
     struct outcome *limited;
-    double demand = 0, rate = 0;
-    double alone; /* what a thread makes beside the others that are left, at most */
+    double demand = 0, rate = 0, then = 0; /* then: with the new number of threads */
     int least, used, all;
 
     hr_iter_options_init(&options);
@@ -40,17 +39,17 @@ static void check_share(double share, double cost, const struct outcome *whole)
     outcome_check_same(whole, limited, 0, "with a demand");
     CHECK(limited->stats.thread_changes >= 1);
     CHECK_EQ_INT(
-        4, sscanf(limited->stats.threads_reason,
-                  "%d of %d threads: %lf records/s are wanted, and a thread makes %lf",
-                  &used, &all, &demand, &rate));
+        5, sscanf(limited->stats.threads_reason,
+                  "%d of %d threads: %lf records/s are wanted, and a thread makes %lf, "
+                  "%lf with that many",
+                  &used, &all, &demand, &rate, &then));
     CHECK_EQ_INT(limited->stats.threads_used, used);
     CHECK_EQ_INT(THREADS, all);
     CHECK(fabs(demand / options.demand - 1) < 1e-3);
     CHECK(rate < 1.02 / 0.010 && rate > 0.4 / cost);
     least = (int)ceil(demand / rate);
     least = least < THREADS ? least : THREADS;
-    alone = rate * (1 + 0.5 * (THREADS - used) / THREADS); /* control.c: LEAST_RATE */
-    if (used * alone < demand || used > least + 1)
+    if ((used < THREADS && used * then < demand) || used > least + 1)
         check_failed(__FILE__, __LINE__, "%d threads, and not %d or one more: %s", used,
                      least, limited->stats.threads_reason);
     outcome_free(limited);

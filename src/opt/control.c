@@ -31,8 +31,9 @@
  * of that guess against a measured change of all threads. */
 #define CROWD_FIRST 0.2
 #define CROWD_WEIGHT 0.04
-/* After so many removals for a demand, one more thread goes only with twice that margin:
- * a rate that each of them makes known better does not bring a third. */
+/* After this many removals for a demand, taking away a single thread needs twice
+ * MARGIN_FEWER: each removal changes the estimated rate a little, which must not cause a
+ * third one. */
 #define FALLS 2
 /* A thread that is given back within this time was taken away too early. */
 #define REGRET_NS (20000 * MS)
@@ -198,8 +199,9 @@ static bool set_threads(struct hr_control *c, int threads, double demand, double
 {
     keep_processes(c, threads, now_ns);
     snprintf(c->reason, sizeof c->reason,
-             "%d of %d threads: %.4g records/s are wanted, and a thread makes %.4g",
-             threads, c->threads_max, demand, rate);
+             "%d of %d threads: %.4g records/s are wanted, and a thread makes %.4g, "
+             "%.4g with that many",
+             threads, c->threads_max, demand, rate, rate_beside(c, rate, threads));
     c->other_threads = c->threads;
     c->other_rate = rate;
     c->threads = threads;
