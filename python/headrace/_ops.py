@@ -1699,20 +1699,20 @@ def flow_join(
     texts, and those of both inputs must be the same kind. They are read once, when the
     graph is opened: each pair takes 8 bytes of memory, which a budget counts. While
     they are read, a record of the second input takes 24 to 40 bytes and its key, one of
-    the first 4 bytes: put the smaller table second.  A key is a field where the records
-    are joined, under the name that it has there. Its values are known before any record
-    is read, as those of order.split: a field of the source as it is or renamed, or what
-    steps before the join make of such integers and texts, such as text.lower,
-    text.strip or tensor.cast. These steps run once for each key when the graph is
-    opened, on nothing else of the record. Your own functions and random steps cannot
-    make a key. Where no field has the name, it is that of a key of the source: path,
-    stem, index, or a field that was dropped. A record without a match has no key in
-    fields of the second input. The output has the field `on` once; other names that
-    both inputs have need a `prefix`. Both inputs must know their number of records:
-    filters, expansions, batches and shuffles come after it, and a shuffle costs the
-    same there. Steps before it run for each joined record, with the same random draws
-    for a record that is joined twice; steps after it draw anew for each. To join by
-    position instead, see flow.zip.
+    the first 4 bytes: put the smaller table second.  A key is a field that the records
+    have at the join, by its name there. As with order.split, its values must be known
+    before any record is read: a field of the source as it is or renamed, or what steps
+    before the join make of such integers and texts, such as text.lower, text.strip or
+    tensor.cast. These steps run once for each key when the graph is opened, on nothing
+    else of the record. Your own functions and random steps cannot make a key. Where no
+    field has the name, it is that of a key of the source: path, stem, index, or a field
+    that was dropped. A record without a match has no key in fields of the second input.
+    The output has the field `on` once; other names that both inputs have need a
+    `prefix`. Both inputs must know their number of records: filters, expansions,
+    batches and shuffles come after it, and a shuffle costs the same there. Steps before
+    it run for each joined record, with the same random draws for a record that is
+    joined twice; steps after it draw anew for each. To join by position instead, see
+    flow.zip.
 
     Args:
         pipelines: what is joined.
