@@ -3689,11 +3689,12 @@ def order_sample(
     again for every record, and is not needed, since the draws are in random order. More
     draws than records with a weight above 0 are refused.  Weights need not add up to 1.
     They come from a `.npy` file (`weights`, in the order of the records that this op
-    reads), from a key that the source knows before it reads a record (`weight`; see
-    order.split for keys), or make the values of a key equally frequent: `balance:
-    label` draws all classes equally often. A weight of 0 leaves a record out. The op
-    comes before any shuffle, which it makes unnecessary, and before filters and
-    batches.
+    reads), from a key that is known before a record is read (`weight`), or make the
+    values of a key equally frequent: `balance: label` draws all classes equally often.
+    As with order.split, a key is a field that the records have here, of the source or
+    made by steps of what the source knows. A weight of 0 leaves a record out, and one
+    that is missing or damaged is refused. The op comes before any shuffle, which it
+    makes unnecessary, and before filters and batches.
 
     Args:
         pipeline: what the operator reads.
@@ -3701,8 +3702,8 @@ def order_sample(
             1e+15, in records, default 0.
         replacement: a record may be drawn again; false: each at most once in an epoch;
             bool, default true.
-        weight: the key that holds each record's weight, a number that the source knows
-            before it reads the record, such as a column; string, optional.
+        weight: the key that holds each record's weight, a number that is known before
+            the record is read, such as a column; string, optional.
         balance: the key whose values are drawn equally often, such as label: a record's
             weight is 1 / the number of records with its value; string, optional.
         weights: a .npy file with one weight per record; path, optional.
@@ -3853,11 +3854,18 @@ def order_split(
     have about the sizes that `fractions` says, the more records (or groups) the closer;
     `headrace explain` shows them. A fraction that is cut in two leaves the other parts
     as they are.  Keys are texts: numbers in decimal, names of classes rather than their
-    numbers. Sources know them without decoding or reading whole records: files their
-    paths, labels and columns; archives the key of a record as `path`, and its integers
-    and texts; packed records their integers and texts. A damaged record is known by its
-    number, and reading it reports the damage. With `index`, records keep their part
-    only if others are added after them. It comes before any shuffle, filter or batch.
+    numbers. A key is a field that the records have here, by its name here. Its values
+    must be known before any record is read: those of the source, or what steps before
+    the split make of its numbers and texts, such as text.lower, tensor.cast or
+    record.rename. These steps run once for each key when the graph is opened. A field
+    that your own functions or random steps make, or that the record must be read for,
+    is refused: split before they change it. Where no field has the name, it is that of
+    a key of the source: path, stem, index, or a field that was dropped.  Sources know
+    keys without decoding or reading whole records: files their paths, labels and
+    columns; archives the key of a record as `path`, and its integers and texts; packed
+    records their integers and texts. A damaged record is known by its number, and
+    reading it reports the damage. With `index`, records keep their part only if others
+    are added after them. The split comes before any shuffle, filter or batch.
 
     Args:
         pipeline: what the operator reads.
@@ -3867,10 +3875,10 @@ def order_split(
         seed: decides, with a record's key, which part it is in; the run's seed does
             not; int, 0 to 9e+15, default 0.
         by: the key: path (of the file, below the source's folder; in an archive the
-            record's key), stem (the file's name without its ending), a field that the
-            source knows before it reads a record (a label, a column, an integer or a
-            text of an archive), or index (the record's number in the source); string,
-            default path.
+            record's key), stem (the file's name without its ending), a field that is
+            known before a record is read (a label, a column, an integer or a text of an
+            archive, or what steps before the split make of these), or index (the
+            record's number in the source); string, default path.
         group: a regular expression (POSIX, extended): what it matches in the key is
             used in place of the key, so that "^[^/]+" keeps the files of a folder
             together; string, optional.

@@ -30,17 +30,18 @@ def split(
     The hash of a record's key decides in which part it is: the same one in every epoch, in every
     process, and when other records are added or removed. Records with equal keys are always in
     one part. A part has about the size that its fraction says; `record_count` is the exact one.
-    The split comes before a shuffle, filter or batch that `pipeline` has already.
+    The split comes before a shuffle, filter or batch that `pipeline` has already, and before the
+    steps after these: the key is a field that records have there.
 
     Args:
         pipeline: what is divided.
         fractions: the sizes of the parts, which add up to 1.
         seed: another seed gives another division. The loader's seed does not matter.
         by: the key: "path" (of a file, below the folder of its source; in a tar archive the key of the
-            record, the name up to its ending), a field that the source knows before it reads a record, such
-            as "label", a column of a labels file, or an integer or a text in archives and packed records,
-            or "index" (the number in the source; records keep their part only if others are added after
-            them).
+            record, the name up to its ending), a field that is known before a record is read, such as
+            "label", a column of a labels file, an integer or a text in archives and packed records, or
+            what steps before the split (`lower_text`, `rename`, `cast`) make of these, or "index" (the
+            number in the source; records keep their part only if others are added after them).
         group: a regular expression (POSIX, extended); what it matches in the key is used in place
             of the key: "^[^/]+" keeps the files of each folder together.
 

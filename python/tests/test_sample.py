@@ -61,6 +61,28 @@ def test_files_are_balanced_by_label_and_weighted_by_a_column(tmp_path: pathlib.
     check(Counter(draws(files.sample(count=20_000, weight="w"), "index", seed=seed)), weights)
 
 
+def test_weights_and_balance_are_by_what_steps_before_make(tmp_path: pathlib.Path) -> None:
+    rows = [("a", 1, 0), (" A", 0, 1), ("b", 3, 4)]
+    (tmp_path / "t.csv").write_text("name,w,other\n" + "".join(f"{n},{w},{o}\n" for n, w, o in rows))
+    table = hr.csv(tmp_path / "t.csv")
+    swapped = table.rename({"w": "other", "other": "w"}).cast("float32", field="w", scale=False)
+    check(Counter(draws(swapped.sample(count=5000, weight="w"), "other")), [1, 0, 0, 4])
+    clean = table.strip_text(field="name").lower_text(field="name").sample(count=9000, balance="name")
+    check(Counter(draws(clean, "w")), [1, 1, 0, 2])
+
+
+def test_a_record_without_a_weight_is_refused(tmp_path: pathlib.Path) -> None:
+    """A parquet source knows such a record by its number, which is no weight."""
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"w": pa.array([1, 2, None, 4]), "x": [0, 1, 2, 3]}), tmp_path / "t.parquet")
+    table = hr.parquet(tmp_path / "t.parquet")
+    with pytest.raises(hr.HeadraceError, match='record 2 of .* has no "w": give it a weight, 0 to leave it out'):
+        draws(table.sample(weight="w"), "x")
+    with pytest.raises(hr.HeadraceError, match='record 2 of .* has no "w"'):
+        draws(table.cast("float32", field="w", scale=False).sample(weight="w"), "x")
+
+
 def test_draws_resume_and_are_divided_over_ranks(rng: random.Random) -> None:
     seed, threads = rng.randrange(2**40), rng.randint(1, 4)
     pipe = hr.range(37).sample(count=200).batch(8)

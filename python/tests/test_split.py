@@ -429,6 +429,40 @@ def test_wrong_arguments_are_refused_with_what_works(
     assert caught.value.op in ("order.split", "order.take")
 
 
+def test_the_key_is_what_steps_before_the_split_make(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    words = [f"w{rng.randrange(12)}" for _ in range(80)]
+    rows = "".join(f"{rng.choice(['', ' '])}{rng.choice([w, w.upper()])},{w},{i}\n" for i, w in enumerate(words))
+    (tmp_path / "t.csv").write_text("rough,clean,i\n" + rows)
+    table, seed = hr.csv(tmp_path / "t.csv"), rng.randrange(2**40)
+
+    def numbers(pipe: hr.Pipeline, by: str) -> list[list[int]]:
+        parts = hr.split(pipe, [0.5, 0.5], by=by, seed=seed)
+        return [[i for b in p.batch(16).loader(output="numpy", epochs=1) for i in b.i.tolist()] for p in parts]
+
+    expected = numbers(table, "clean")
+    clean = table.strip_text(field="rough").lower_text(field="rough")
+    assert numbers(clean, "rough") == numbers(clean.rename({"rough": "key"}), "key") == expected
+    assert numbers(table.rename({"rough": "clean", "clean": "rough"}), "rough") == expected
+    assert numbers(table.map(lambda i: i, fields="i", outputs={"i": "int64"}), "clean") == expected
+
+
+def test_a_key_that_needs_the_record_is_refused_by_name(folder: pathlib.Path) -> None:
+    def refused(pipe: hr.Pipeline, by: str) -> str:
+        with pytest.raises(hr.ArgumentError) as caught:
+            hr.split(pipe, [0.5, 0.5], by=by)[0].fields  # noqa: B018
+        assert caught.value.op == "order.split" and caught.value.param == "by"
+        return str(caught.value)
+
+    labels = source(folder, labels="folder")
+    mapped = labels.map(lambda label: {"label": label}, fields="label", outputs={"label": "int64"}, name="mine")
+    assert "\"label\" of 'mine' is made by 'mine' (code.map), which is your code" in refused(mapped, "label")
+    assert "put 'order.split' before 'mine'" in refused(mapped, "label")
+    cast = labels.cast("int32", field="label", name="small")
+    assert "whose key is the name of a class: choose by it before it is changed" in refused(cast, "label")
+    assert 'by "path" before it is changed, or by "stem"' in refused(labels.lower_text(field="path"), "path")
+    assert len(hr.split(cast, [0.5, 0.5], by="path")) == 2
+
+
 def test_a_wrong_key_is_named_with_its_line(folder: pathlib.Path, tmp_path: pathlib.Path, command: str) -> None:
     file = tmp_path / "g.yaml"
     file.write_text(

@@ -1,10 +1,11 @@
 /*
  * graph/graph_key_steps.c - keys that nodes make of those that sources know.
  *
- * A key is a field that the records have at the join. From there the way to a source is
- * walked with the values that are still needed: a node that makes or changes one becomes
- * a step, and what it reads is needed instead. At the source all of them must be keys
- * that it knows. No record is read: a step runs on a row that holds nothing else.
+ * A key is a field that the records have where they are joined or chosen. From there the
+ * way to a source is walked with the values that are still needed: a node that makes or
+ * changes one becomes a step, and what it reads is needed instead. At the source all of
+ * them must be keys that it knows. No record is read: a step runs on a row that holds
+ * nothing else.
  */
 #include "graph/graph_key_steps.h"
 
@@ -20,9 +21,10 @@
 /* ---- what is needed ---- */
 
 void hr__key_need_init(struct hr_key_need *need, int value, const char *by,
-                       const char *of)
+                       const char *of, const char *chooser)
 {
-    *need = (struct hr_key_need){.values = {value}, .count = 1, .by = by, .of = of};
+    *need = (struct hr_key_need){
+        .values = {value}, .count = 1, .by = by, .of = of, .chooser = chooser};
 }
 
 void hr__key_need_finish(struct hr_key_need *need)
@@ -86,6 +88,13 @@ static enum hr_err check_node(const struct hr_key_need *need,
 
     if (why == NULL)
         return HR_OK;
+    if (need->chooser != NULL)
+        return hr__fail(error, HR_ERR_ARGUMENT,
+                        "the \"%s\" of '%s' is made by '%s' (%s), %s, and keys are found "
+                        "before records are read: put '%s' before '%s', choose by "
+                        "another field, or store this one in the data",
+                        need->by, need->of, n->name, n->op->name, why, need->chooser,
+                        n->name);
     return hr__fail(error, HR_ERR_ARGUMENT,
                     "the \"%s\" of '%s' is made by '%s' (%s), %s, and keys are found "
                     "before records are read: join by a field that the source has, or "
@@ -174,8 +183,8 @@ hr__key_need_input(const struct hr_key_need *need, const struct hr_graph *graph,
     return hr__fail(
         error, HR_ERR_ARGUMENT,
         "the \"%s\" of '%s' is made of fields of several inputs of '%s', or by "
-        "it: join by a field of one of them",
-        need->by, need->of, n->name);
+        "it: %s by a field of one of them",
+        need->by, need->of, n->name, need->chooser != NULL ? "choose" : "join");
 }
 
 /* ---- the steps of a source ---- */
@@ -311,8 +320,11 @@ static enum hr_err set_value(struct hr_key_runner *r, const struct hr_key_input 
                              const struct hr_str *key, struct hr_error *error)
 {
     struct hr_value *value = &r->row[input->value];
+    enum hr_dtype dtype = input->field->dtype;
     void *memory = hr__arena_alloc(&r->thread.arena, key->length + sizeof(int64_t));
     int64_t number;
+    double real;
+    float single;
 
     if (memory == NULL || !hr__str_ok(key))
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
@@ -323,8 +335,35 @@ static enum hr_err set_value(struct hr_key_runner *r, const struct hr_key_input 
     }
     number = strtoll(hr__str_text(key), NULL, 10);
     memcpy(memory, &number, sizeof number); /* little-endian */
-    hr__value_set_tensor(value, input->field->dtype, 0, NULL, memory, NULL);
+    if (dtype == HR_F32 || dtype == HR_F64) {
+        if (!hr__double_parse(hr__str_text(key), key->length, &real))
+            return hr__fail(error, HR_ERR_FORMAT, "\"%.60s\" is no number",
+                            hr__str_text(key));
+        single = (float)real;
+        memcpy(memory, dtype == HR_F32 ? (void *)&single : (void *)&real,
+               hr_dtype_size(dtype));
+    }
+    hr__value_set_tensor(value, dtype, 0, NULL, memory, NULL);
     return HR_OK;
+}
+
+static void add_value(const struct hr_value *value, struct hr_str *key)
+{
+    enum hr_dtype dtype = (enum hr_dtype)value->dtype;
+    double real;
+    float single;
+
+    if (value->kind == HR_VALUE_BYTES) {
+        hr__str_add_bytes(key, value->bytes > 0 ? value->data : "", value->bytes);
+    } else if (dtype == HR_F64) {
+        memcpy(&real, value->data, sizeof real);
+        hr__str_add_double(key, real);
+    } else if (dtype == HR_F32) {
+        memcpy(&single, value->data, sizeof single);
+        hr__str_add_double(key, (double)single);
+    } else {
+        hr__str_addf(key, "%lld", (long long)hr__integer_at(dtype, value->data));
+    }
 }
 
 static enum hr_err run_node(struct hr_key_runner *r, const struct hr_key_steps *steps,
@@ -372,12 +411,7 @@ static enum hr_err run_steps(struct hr_key_runner *r, const struct hr_key_steps 
     }
     HR_TRY(hr__value_force(&r->thread, result, NULL, error));
     hr__str_clear(key);
-    if (result->kind == HR_VALUE_BYTES)
-        hr__str_add_bytes(key, result->bytes > 0 ? result->data : "", result->bytes);
-    else
-        hr__str_addf(
-            key, "%lld",
-            (long long)hr__integer_at((enum hr_dtype)result->dtype, result->data));
+    add_value(result, key);
     return HR_OK;
 }
 

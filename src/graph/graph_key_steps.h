@@ -39,12 +39,14 @@ struct hr_key_need {
     size_t count;
     struct hr_key_step *steps;
     size_t step_count, room;
-    const char *by, *of; /* for messages */
+    /* For messages: the key, of whose records, and the node that chooses by it; NULL: a
+     * join. */
+    const char *by, *of, *chooser;
 };
 
 /* Needs the value only. hr__key_need_finish() also after failures below. */
 void hr__key_need_init(struct hr_key_need *need, int value, const char *by,
-                       const char *of);
+                       const char *of, const char *chooser);
 void hr__key_need_finish(struct hr_key_need *need);
 
 /* From what is needed after the node to what is needed of its input `input`. Fails if the

@@ -104,7 +104,7 @@ static enum hr_err get_key(const struct hr_keys *base, uint64_t at, struct hr_st
     uint64_t before, first = at;
     uint32_t node;
 
-    assert(at < base->count);
+    assert(keys->by != NULL && at < base->count);
     node = find_source(keys->graph, keys->node, keys->by_index ? NULL : keys->ways, &at,
                        &before);
     if (node == NODE_NONE) {
@@ -122,11 +122,11 @@ static enum hr_err get_key(const struct hr_keys *base, uint64_t at, struct hr_st
     else
         code = source->op->source.key(source->params, source->state, keys->ways[node].key,
                                       at, key, error);
-    if (!keys->exact && (code == HR_ERR_NOT_FOUND || code == HR_ERR_FORMAT))
-        code = HR_OK;
-    if (code == HR_OK && !hr__str_ok(key))
-        return hr__fail(error, HR_ERR_MEMORY, "out of memory");
-    return code;
+    if (code == HR_ERR_FORMAT && source != NULL && keys->ways[node].steps != NULL) {
+        hr__str_clear(key); /* of a step that failed */
+        hr__str_addf(key, "%llu", (unsigned long long)at);
+    }
+    return hr__str_ok(key) ? code : hr__fail(error, HR_ERR_MEMORY, "out of memory");
 }
 
 /* The name of the source's i-th key; "index" is the last one. */
@@ -183,6 +183,12 @@ static enum hr_key_type type_of(const struct hr_field *field)
     return HR_KEY_INTEGER;
 }
 
+static bool is_float(const struct hr_field *field)
+{
+    return field->kind == HR_FIELD_TENSOR && field->ndim == 0 &&
+           (field->dtype == HR_F32 || field->dtype == HR_F64);
+}
+
 /* Where keys are looked for. */
 struct search {
     struct hr_graph_keys *keys;
@@ -196,18 +202,55 @@ struct search {
 static enum hr_err check_input(const struct search *s, const struct hr_graph_node *source,
                                const struct hr_field *field, bool made)
 {
+    bool joins = s->need.chooser == NULL;
+
     if (source->op->source.path_below && strcmp(field->name, "path") == 0 &&
         (made || strcmp(s->need.by, "path") != 0))
         return hr__fail(s->error, HR_ERR_ARGUMENT,
                         "the \"%s\" of '%s' is made of the \"path\" of '%s', which is "
-                        "known as one below its folder: join by \"path\", or by \"stem\"",
-                        s->need.by, s->need.of, source->name);
-    if (made && (type_of(field) == HR_KEY_OTHER || field->classes != NULL))
+                        "known as one below its folder: %s by \"path\"%s, or by \"stem\"",
+                        s->need.by, s->need.of, source->name, joins ? "join" : "choose",
+                        joins ? "" : " before it is changed");
+    if (made && !is_float(field) &&
+        (type_of(field) == HR_KEY_OTHER || field->classes != NULL))
         return hr__fail(s->error, HR_ERR_ARGUMENT,
-                        "the \"%s\" of '%s' is made of the \"%s\" of '%s', which is "
-                        "neither an integer nor a text",
-                        s->need.by, s->need.of, field->name, source->name);
+                        "the \"%s\" of '%s' is made of the \"%s\" of '%s', %s%s",
+                        s->need.by, s->need.of, field->name, source->name,
+                        field->classes != NULL ? "whose key is the name of a class"
+                                               : "which is neither a number nor a text",
+                        joins ? "" : ": choose by it before it is changed");
     return HR_OK;
+}
+
+/* Keys that are made are numbers or texts. A join says itself what it takes. */
+static enum hr_err check_made(const struct search *s)
+{
+    if (s->need.chooser == NULL || is_float(s->field) ||
+        type_of(s->field) != HR_KEY_OTHER)
+        return HR_OK;
+    return hr__fail(s->error, HR_ERR_ARGUMENT,
+                    "the \"%s\" of '%s' is neither a number nor a text: put '%s' before "
+                    "what makes it, or choose by another field",
+                    s->need.by, s->need.of, s->need.chooser);
+}
+
+/* Whether the source's field "index", which it does not know as a key, stands for its
+ * number. */
+static bool is_number(const struct search *s, const struct hr_field *field, bool made)
+{
+    return !made && s->need.chooser != NULL && strcmp(s->keys->by, "index") == 0 &&
+           strcmp(field->name, "index") == 0;
+}
+
+static enum hr_err
+refuse_input(const struct search *s, const struct hr_graph_node *source, const char *name)
+{
+    enum hr_err code = refuse(source, name, s->param, s->error);
+
+    if (strcmp(name, s->need.by) != 0)
+        hr__error_prefix(s->error, "the \"%s\" of '%s' is made of the \"%s\" of '%s'",
+                         s->need.by, s->need.of, name, source->name);
+    return code;
 }
 
 /* A source whose key is that of a field, or is made of those of some. */
@@ -227,12 +270,16 @@ static enum hr_err find_made(struct search *s, uint32_t node)
     assert(steps->input_count == s->need.count);
     for (size_t i = 0; i < steps->input_count; i++) {
         steps->inputs[i].key = find_key(n, steps->inputs[i].field->name);
-        if (steps->inputs[i].key == HR_KEY_INDEX)
-            return refuse(n, steps->inputs[i].field->name, s->param, s->error);
+        if (steps->inputs[i].key == HR_KEY_INDEX &&
+            is_number(s, steps->inputs[i].field, made))
+            s->keys->by_index = true;
+        else if (steps->inputs[i].key == HR_KEY_INDEX)
+            return refuse_input(s, n, steps->inputs[i].field->name);
         HR_TRY(check_input(s, n, steps->inputs[i].field, made));
     }
     s->keys->base.type = type_of(s->field);
     if (made) {
+        HR_TRY(check_made(s));
         if (s->keys->runner == NULL)
             s->keys->runner = hr__key_runner_create(s->keys->graph);
         return s->keys->runner != NULL
@@ -252,12 +299,12 @@ static enum hr_err find_known(struct search *s, uint32_t node)
     struct hr_graph_keys *keys = s->keys;
     const struct hr_graph_node *n = &keys->graph->nodes[node];
 
-    keys->by_index = !knows(keys, node);
+    if (!knows(keys, node) && strcmp(keys->by, "index") != 0)
+        return refuse(n, keys->by, s->param, s->error);
+    keys->by_index = keys->by_index || !knows(keys, node);
     keys->base.type =
         keys->by_index ? HR_KEY_INTEGER : type_of(hr__schema_get(&n->schema, keys->by));
-    return keys->by_index && strcmp(keys->by, "index") != 0
-               ? refuse(n, keys->by, s->param, s->error)
-               : HR_OK;
+    return HR_OK;
 }
 
 static enum hr_err find_sources(struct search *s, uint32_t node);
@@ -330,21 +377,24 @@ enum hr_err hr__graph_keys(const struct hr_graph *graph, uint32_t node, size_t i
                  .get = get_key},
         .graph = graph,
         .node = from,
-        .exact = n->op->kind == HR_OP_ZIP,
+        .by = n->op->kind == HR_OP_ZIP ? n->op->zip.by(n->params, input, &search.param)
+                                       : n->op->order.by(n->params, &search.param),
         .ways = hr__calloc(graph->count, sizeof *ret_keys->ways),
     };
     if (ret_keys->ways == NULL)
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
-    ret_keys->by = n->op->kind == HR_OP_ZIP
-                       ? n->op->zip.by(n->params, input, &search.param)
-                       : n->op->order.by(n->params);
-    /* A join is by what its records have, a choice by what their sources know. */
-    if (n->op->kind == HR_OP_ZIP)
-        search.field = hr__schema_get(&graph->nodes[from].schema, ret_keys->by);
+    if (ret_keys->by == NULL)
+        return HR_OK;
+    search.field = hr__schema_get(&graph->nodes[from].schema, ret_keys->by);
     if (search.field != NULL)
         hr__key_need_init(&search.need, search.field->slot, ret_keys->by,
-                          ret_keys->base.of);
+                          ret_keys->base.of, n->op->kind == HR_OP_ORDER ? n->name : NULL);
     code = find_sources(&search, from);
+    if (code == HR_OK && ret_keys->by_index && ret_keys->runner != NULL)
+        code = hr__fail(error, HR_ERR_ARGUMENT,
+                        "the \"index\" of '%s' is made for some records, and is the "
+                        "number of others: give it another name",
+                        ret_keys->base.of);
     if (code != HR_OK && error->param[0] == '\0')
         snprintf(error->param, sizeof error->param, "%s", search.param);
     hr__key_need_finish(&search.need);

@@ -64,8 +64,9 @@ static const struct hr_param by_params[] = {
     HR_P_STRING(struct by, by, .required = true, .help = "the key"),
 };
 
-static const char *by_of(const void *params)
+static const char *by_of(const void *params, const char **ret_param)
 {
+    *ret_param = "by";
     return ((const struct by *)params)->by;
 }
 

@@ -89,15 +89,15 @@ struct hr_key_way {
 };
 
 /* graph_keys.c: the keys of the records of an input of ORDER or ZIP node `node`, which
- * chooses or joins by them. HR_ERR_ARGUMENT with the names that are known. Call
+ * chooses or joins by them: the field of that name, or without one the key that sources
+ * have by it. HR_ERR_ARGUMENT with the names that are known. Call
  * hr__graph_keys_finish() also after failure. */
 struct hr_graph_keys {
     struct hr_keys base;
     const struct hr_graph *graph;
-    uint32_t node; /* the input */
-    const char *by;
-    bool by_index; /* by the number in the source, or in the inputs of a merge in turn */
-    bool exact;    /* missing and damaged keys are reported as such */
+    uint32_t node;  /* the input */
+    const char *by; /* NULL: no keys are asked for */
+    bool by_index;  /* by the number in the source, or in the inputs of a merge in turn */
     struct hr_key_way *ways;      /* by node */
     struct hr_key_runner *runner; /* if nodes make keys */
 };

@@ -197,9 +197,9 @@ struct hr_keys {
     uint64_t count; /* records */
     const char *of; /* name of the input */
     enum hr_key_type type;
-    /* Replaces *key by the key of the record at position `at` (< count). For an op with
-     * zip.by: HR_ERR_NOT_FOUND if the record has no such value, HR_ERR_FORMAT if it is
-     * damaged. For one with order.by such a record is known by its number. */
+    /* Replaces *key by the key of the record at position `at` (< count).
+     * HR_ERR_NOT_FOUND if the record has no such value, HR_ERR_FORMAT if it is damaged or
+     * a step that makes the key fails: *key is then what it is known by all the same. */
     HR_CHECK enum hr_err (*get)(const struct hr_keys *keys, uint64_t at,
                                 struct hr_str *key, struct hr_error *error);
 };
@@ -300,10 +300,11 @@ struct hr_op_source {
 struct hr_op_order {
     /* How many of n records remain; n < HR_COUNT_UNKNOWN. */
     uint64_t (*count)(const void *params, const void *state, uint64_t n);
-    /* The name of the key that records are chosen by, one of their source's or "index",
-     * their number there; open() then gets the keys. Nothing before such an op may order
-     * at random. NULL: they are chosen by position. */
-    const char *(*by)(const void *params);
+    /* The name of the key that records are chosen by, a field of theirs, one of their
+     * source's or "index", their number there, and of the parameter that says so; open()
+     * then gets the keys. It gives NULL if only their count is asked for. Nothing before
+     * such an op may order at random. NULL: they are chosen by position. */
+    const char *(*by)(const void *params, const char **ret_param);
     /* With `by`: whether both states choose the same positions. */
     bool (*same)(const void *state, const void *other);
     /* Which input position the output position `at` is. Reads seed and draw_epoch of
@@ -325,7 +326,7 @@ struct hr_op_zip {
     /* Inputs in different random orders are meant. NULL: they are refused. */
     bool (*unpaired)(const void *params);
     /* The name of the key by which records of input `input` are joined, as in
-     * hr_op_order.by, and of the parameter that says so; open() then gets the keys.
+     * hr_op_order.by; open() then gets the keys.
      * Nothing before such an op may order at random, and its records have numbers of
      * their own. NULL: joined by position. */
     const char *(*by)(const void *params, size_t input, const char **ret_param);

@@ -34,8 +34,8 @@ static const struct hr_param sample_params[] = {
               .help =
                   "a record may be drawn again; false: each at most once in an epoch"),
     HR_P_STRING(struct sample, weight,
-                .help = "the key that holds each record's weight, a number that the "
-                        "source knows before it reads the record, such as a column"),
+                .help = "the key that holds each record's weight, a number that is "
+                        "known before the record is read, such as a column"),
     HR_P_STRING(struct sample, balance,
                 .help = "the key whose values are drawn equally often, such as label: a "
                         "record's weight is 1 / the number of records with its value"),
@@ -101,6 +101,21 @@ check_weight(const char *param, uint64_t at, double weight, struct hr_error *err
                     (unsigned long long)at, weight);
 }
 
+static enum hr_err refuse_weight(const struct hr_keys *keys, const char *name,
+                                 uint64_t at, enum hr_err code, struct hr_error *error)
+{
+    snprintf(error->param, sizeof error->param, "weight");
+    if (code == HR_ERR_NOT_FOUND)
+        return hr__fail(error, HR_ERR_ARGUMENT,
+                        "record %llu of '%s' has no \"%s\": give it a weight, 0 to leave "
+                        "it out",
+                        (unsigned long long)at, keys->of, name);
+    hr__error_prefix(error,
+                     "record %llu of '%s' is damaged, so that its \"%s\" is not known",
+                     (unsigned long long)at, keys->of, name);
+    return code;
+}
+
 static enum hr_err by_key(const struct hr_open *open, double *weights)
 {
     const struct sample *p = open->params;
@@ -110,6 +125,8 @@ static enum hr_err by_key(const struct hr_open *open, double *weights)
     hr__str_init(&key);
     for (uint64_t i = 0; code == HR_OK && i < open->keys[0]->count; i++) {
         code = open->keys[0]->get(open->keys[0], i, &key, open->error);
+        if (code == HR_ERR_NOT_FOUND || code == HR_ERR_FORMAT)
+            code = refuse_weight(open->keys[0], p->weight, i, code, open->error);
         if (code != HR_OK)
             break;
         if (hr__double_parse(hr__str_text(&key), key.length, &weights[i])) {
@@ -162,6 +179,8 @@ static enum hr_err balance(const struct hr_open *open, double *weights)
     hr__str_init(&key);
     for (uint64_t i = 0; code == HR_OK && i < n; i++) {
         code = open->keys[0]->get(open->keys[0], i, &key, open->error);
+        if (code == HR_ERR_NOT_FOUND || code == HR_ERR_FORMAT)
+            code = HR_OK; /* known by something all the same */
         if (code == HR_OK)
             hashes[i] = hashes[n + i] = hr__hash64(hr__str_text(&key), key.length, 0);
     }
@@ -397,11 +416,12 @@ sample_identity(const void *params, const void *state, struct hr_hasher *hasher)
 
 /* ---- draws ---- */
 
-static const char *sample_by(const void *params)
+static const char *sample_by(const void *params, const char **ret_param)
 {
     const struct sample *p = params;
 
-    return p->weight != NULL ? p->weight : p->balance != NULL ? p->balance : "index";
+    *ret_param = p->weight != NULL ? "weight" : "balance";
+    return p->weight != NULL ? p->weight : p->balance;
 }
 
 static bool sample_draws_by_params(const void *params)
@@ -471,10 +491,12 @@ const struct hr_op hr_op_order_sample = {
         "not needed, since the draws are in random order. More draws than records with a "
         "weight above 0 are refused.\n\n"
         "Weights need not add up to 1. They come from a `.npy` file (`weights`, in the "
-        "order of the records that this op reads), from a key that the source knows "
-        "before it reads a record (`weight`; see order.split for keys), or make the "
-        "values of a key equally frequent: `balance: label` draws all classes equally "
-        "often. A weight of 0 leaves a record out. The op comes before any shuffle, "
+        "order of the records that this op reads), from a key that is known before a "
+        "record is read (`weight`), or make the values of a key equally frequent: "
+        "`balance: label` draws all classes equally often. As with order.split, a key is "
+        "a field that the records have here, of the source or made by steps of what the "
+        "source knows. A weight of 0 leaves a record out, and one that is missing or "
+        "damaged is refused. The op comes before any shuffle, "
         "which it makes unnecessary, and before filters and batches.",
     .version = 1,
     .kind = HR_OP_ORDER,

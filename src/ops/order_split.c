@@ -36,9 +36,10 @@ static const struct hr_param split_params[] = {
                 .help =
                     "the key: path (of the file, below the source's folder; in an "
                     "archive the record's key), stem (the file's name without its "
-                    "ending), a field that the source knows before "
-                    "it reads a record (a label, a column, an integer or a text of an "
-                    "archive), or index (the record's number in the source)"),
+                    "ending), a field that is known before a record is read (a label, a "
+                    "column, an integer or a text of an archive, or what steps before "
+                    "the split make of these), or index (the record's number in the "
+                    "source)"),
     HR_P_STRING(struct split, group,
                 .help = "a regular expression (POSIX, extended): what it matches in the "
                         "key is used in place of the key, so that \"^[^/]+\" keeps the "
@@ -160,8 +161,8 @@ static enum hr_err choose(const struct chooser *c, const struct hr_keys *keys,
         size_t bytes;
 
         code = keys->get(keys, at, &text, error);
-        if (code != HR_OK)
-            break;
+        if (code != HR_OK && code != HR_ERR_NOT_FOUND && code != HR_ERR_FORMAT)
+            break; /* without a key, or damaged: by what it is known all the same */
         key = hr__str_text(&text);
         bytes = text.length;
         code = cut_key(c, &key, &bytes, error);
@@ -185,8 +186,9 @@ static void set_bounds(struct chooser *c)
 
 /* ---- hooks ---- */
 
-static const char *split_by(const void *params)
+static const char *split_by(const void *params, const char **ret_param)
 {
+    *ret_param = "by";
     return ((const struct split *)params)->by;
 }
 
@@ -301,14 +303,20 @@ const struct hr_op hr_op_order_split = {
         "records (or groups) the closer; `headrace explain` shows them. A fraction that "
         "is cut in two leaves the other parts as they are.\n\n"
         "Keys are texts: numbers in decimal, names of classes rather than their numbers. "
-        "Sources know them without decoding or reading whole records: files their paths, "
+        "A key is a field that the records have here, by its name here. Its values must "
+        "be known before any record is read: those of the source, or what steps before "
+        "the split make of its numbers and texts, such as text.lower, tensor.cast or "
+        "record.rename. These steps run once for each key when the graph is opened. A "
+        "field that your own functions or random steps make, or that the record must be "
+        "read for, is refused: split before they change it. Where no field has the name, "
+        "it is that of a key of the source: path, stem, index, or a field that was "
+        "dropped.\n\n"
+        "Sources know keys without decoding or reading whole records: files their paths, "
         "labels and columns; archives the key of a record as `path`, and its integers "
-        "and "
-        "texts; packed records their integers and texts. A damaged record is known by "
-        "its "
-        "number, and reading it reports the damage. "
-        "With `index`, records keep their part only if others are added after them. It "
-        "comes before any shuffle, filter or batch.",
+        "and texts; packed records their integers and texts. A damaged record is known "
+        "by its number, and reading it reports the damage. With `index`, records keep "
+        "their part only if others are added after them. The split comes before any "
+        "shuffle, filter or batch.",
     .version = 1,
     .kind = HR_OP_ORDER,
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,
