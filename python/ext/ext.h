@@ -189,6 +189,7 @@ PyObject *ext_node_stats_list(const struct hr_iter *iter);
 
 /* Closes all iterators, at the interpreter's exit. */
 PyObject *ext_iters_close(PyObject *module, PyObject *unused);
+void ext_iters_forked(void); /* in the child */
 
 /* ---- batch.c, field.c ---- */
 

@@ -28,8 +28,9 @@ struct ext_iter {
     atomic_ulong owner;      /* that thread, 0: none */
     atomic_bool cancelled;   /* close() was called; the thread inside closes it */
     atomic_bool abandoned;   /* that thread did not come back in time */
-    struct ext_mutex mutex;  /* the four below; they are set by the lock's owner */
+    struct ext_mutex mutex;  /* the five below; they are set by the lock's owner */
     struct hr_iter *iter;    /* NULL once it is closed */
+    struct hr_iter *closing; /* what it was, while its threads end */
     PyObject *node_stats;    /* of the handle when it was closed, or NULL */
     char *saved;
     struct hr_iter_stats stats;
@@ -57,6 +58,17 @@ static bool is_closed(struct ext_iter *iter)
     return closed;
 }
 
+/* Whether its threads have ended, too, or were left behind. */
+static bool is_gone(struct ext_iter *iter)
+{
+    bool gone;
+
+    ext_mutex_lock(&iter->mutex);
+    gone = iter->iter == NULL && iter->closing == NULL;
+    ext_mutex_unlock(&iter->mutex);
+    return gone;
+}
+
 /* ---- closing ---- */
 
 /* The module's list is locked. */
@@ -73,15 +85,11 @@ static void unlist(struct ext_iter *iter)
 /* Takes the handle out of the object, which keeps its state and statistics. */
 static void take_handle(struct ext_iter *iter)
 {
-    struct ext_state *state = state_of(iter);
     struct hr_iter *handle = iter->iter;
     struct hr_iter_stats stats = {0};
     PyObject *node_stats = NULL;
     char *saved = NULL;
 
-    ext_mutex_lock(&state->mutex);
-    unlist(iter);
-    ext_mutex_unlock(&state->mutex);
     ext_count(EXT_ITER, -1);
     if (iter->forks == ext_forks()) {
         hr_iter_cancel(handle);
@@ -93,11 +101,26 @@ static void take_handle(struct ext_iter *iter)
             PyErr_Clear();
     }
     ext_mutex_lock(&iter->mutex);
+    iter->closing = handle;
     iter->iter = NULL;
     iter->node_stats = node_stats;
     iter->saved = saved;
     iter->stats = stats;
     ext_mutex_unlock(&iter->mutex);
+}
+
+/* The taken handle is to be closed, or belongs to the process that this one was forked
+ * from. */
+static void drop_handle(struct ext_iter *iter)
+{
+    struct ext_state *state = state_of(iter);
+
+    ext_mutex_lock(&iter->mutex);
+    iter->closing = NULL;
+    ext_mutex_unlock(&iter->mutex);
+    ext_mutex_lock(&state->mutex);
+    unlist(iter);
+    ext_mutex_unlock(&state->mutex);
 }
 
 /* Says which thread still runs user code. -1 when warnings are errors. */
@@ -143,13 +166,16 @@ static int close_handle(struct ext_iter *iter, int wait_ms, bool signals)
     if (handle == NULL)
         return 0;
     take_handle(iter);
-    if (iter->forks != ext_forks())
+    if (iter->forks != ext_forks()) {
+        drop_handle(iter);
         return 0;
+    }
     ext_registry_interrupt(registry);
     ext_registry_end(registry);
     if (ext_registry_is_here(registry))
         wait_ms = -1; /* this thread may be the one to wait for */
     result = wait_stopped(handle, wait_ms, signals);
+    drop_handle(iter);
     Py_BEGIN_ALLOW_THREADS;
     hr_iter_close(handle);
     Py_END_ALLOW_THREADS;
@@ -285,17 +311,19 @@ static void owner_words(struct ext_iter *iter, char *words, size_t room)
     Py_XDECREF(threading);
 }
 
-/* Another thread runs user code inside next() and does not return: it closes the handle
- * when it does. -1 when warnings are errors. */
+/* Another thread runs user code inside next(), and closes the handle when that returns,
+ * or waits for the threads of the handle that it closes. -1 when warnings are errors. */
 static int leave_to_owner(struct ext_iter *iter)
 {
     struct hr_error error = {0};
+    struct hr_iter *handle;
     enum hr_err code = HR_OK;
     char words[128] = "";
 
     ext_mutex_lock(&iter->mutex);
-    if (iter->iter != NULL)
-        code = hr_iter_stop(iter->iter, 0, &error);
+    handle = iter->iter != NULL ? iter->iter : iter->closing;
+    if (handle != NULL)
+        code = hr_iter_stop(handle, 0, &error);
     ext_mutex_unlock(&iter->mutex);
     atomic_store(&iter->abandoned, true);
     if (code == HR_OK)
@@ -310,7 +338,7 @@ static int close_iter(struct ext_iter *iter, int wait_ms, bool signals)
 {
     int got;
 
-    if (is_closed(iter))
+    if (is_gone(iter))
         return 0;
     if (iter->forks != ext_forks())
         return close_handle(iter, 0, false);
@@ -358,11 +386,20 @@ static struct ext_iter *pop_open(struct ext_state *state)
     return iter;
 }
 
+/* Iterators that may run already and are not listed yet. */
+static atomic_int opening;
+
+void ext_iters_forked(void)
+{
+    atomic_store(&opening, 0); /* by threads that do not exist here */
+}
+
 /* HR_OK, or an Error set. */
 static enum hr_err
 open_handle(struct ext_iter *iter, const struct hr_iter_options *options)
 {
     struct ext_graph *graph = iter->graph;
+    struct ext_state *state = state_of(iter);
     struct hr_error error = {0};
     struct hr_iter *handle = NULL;
     enum hr_err code;
@@ -371,20 +408,22 @@ open_handle(struct ext_iter *iter, const struct hr_iter_options *options)
         return HR_ERR_STATE;
     if (options->on_error == HR_ON_ERROR_FAIL)
         atomic_store(&graph->registry->keep, true);
+    atomic_fetch_add(&opening, 1);
     Py_BEGIN_ALLOW_THREADS;
     code = hr_iter_open(graph->graph, options, &handle, &error);
     Py_END_ALLOW_THREADS;
     ext_graph_unlock(graph);
-    if (code != HR_OK) {
-        ext_raise(state_of(iter), &error, NULL, ext_kept_take(graph->registry, &error));
-        return code;
+    if (code == HR_OK) {
+        iter->iter = handle;
+        iter->forks = ext_forks();
+        ext_count(EXT_ITER, 1);
+        ext_registry_begin(graph->registry);
+        list_open(iter, state);
+    } else {
+        ext_raise(state, &error, NULL, ext_kept_take(graph->registry, &error));
     }
-    iter->iter = handle;
-    iter->forks = ext_forks();
-    ext_count(EXT_ITER, 1);
-    ext_registry_begin(graph->registry);
-    list_open(iter, state_of(iter));
-    return HR_OK;
+    atomic_fetch_sub(&opening, 1);
+    return code;
 }
 
 static PyObject *iter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -466,6 +505,17 @@ static void iter_dealloc(PyObject *self)
     Py_DECREF(type);
 }
 
+/* For at most END_WAIT_MS: a run's threads begin before the thread that opens it is back
+ * to list it. */
+static void wait_opened(void)
+{
+    for (int waited = 0; waited < END_WAIT_MS && atomic_load(&opening) > 0; waited++) {
+        Py_BEGIN_ALLOW_THREADS;
+        usleep(1000);
+        Py_END_ALLOW_THREADS;
+    }
+}
+
 PyObject *ext_iters_close(PyObject *module, PyObject *unused)
 {
     struct ext_state *state = ext_state_of(module);
@@ -473,6 +523,7 @@ PyObject *ext_iters_close(PyObject *module, PyObject *unused)
 
     (void)unused;
     atomic_store(&state->ending, true);
+    wait_opened();
     while ((iter = pop_open(state)) != NULL) {
         if (close_iter(iter, END_WAIT_MS, false) < 0)
             PyErr_Clear();

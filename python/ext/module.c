@@ -25,6 +25,7 @@ unsigned ext_forks(void)
 static void count_fork(void)
 {
     atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
+    ext_iters_forked();
 }
 
 static void watch_forks(void)

@@ -362,7 +362,7 @@ def test_many_stuck_loops_outlive_their_loaders() -> None:
 
 
 SCRIPT = """
-import contextlib, os, sys, threading
+import contextlib, os, sys, threading, time
 import headrace as hr
 
 reached, never = threading.Event(), threading.Event()
@@ -385,6 +385,14 @@ loader = hr.range(100).map(wait).batch(4).loader(threads=int(sys.argv[2]))
 ENDS = {
     "the end of the program": "run = iter(loader); next(run); reached.wait()",
     "a loop in a daemon thread": ("threading.Thread(target=lambda: list(loader), daemon=True).start(); reached.wait()"),
+    "while a daemon thread closes": (
+        "threading.Thread(target=lambda: list(loader), daemon=True).start(); reached.wait()\n"
+        "threading.Thread(target=loader.close, daemon=True).start(); time.sleep(0.2)"
+    ),
+    "while many threads begin": (
+        "loader = hr.range(4000).map(wait).batch(4).loader(threads=400)\n"
+        "threading.Thread(target=lambda: list(loader), daemon=True).start(); reached.wait()"
+    ),
     "a fork": (
         "threading.Thread(target=lambda: list(loader), daemon=True).start(); reached.wait()\n"
         "pid = os.fork()\nloader.close()\nif pid: assert os.waitpid(pid, 0)[1] == 0"
@@ -392,7 +400,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(("end", "threads"), [(e, t) for e in ENDS for t in (0, 2) if "daemon" in ENDS[e] or t > 0])
+@pytest.mark.parametrize(("end", "threads"), [(e, t) for e in ENDS for t in (0, 2) if t > 0 or "daemon" in ENDS[e] and "many" not in e])
 def test_a_program_ends(tmp_path: pathlib.Path, end: str, threads: int) -> None:
     done = run_script(tmp_path, SCRIPT + ENDS[end] + "\nprint('last line', flush=True)", end, str(threads))
     assert done.returncode == 0 and "last line" in done.stdout, done.stderr
