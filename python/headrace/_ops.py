@@ -1822,10 +1822,10 @@ def flow_window(
     records that arrive: after a filter, of those that it keeps, and a bad record that
     is skipped is in none. They end with the epoch. A shuffle before it gives windows of
     records in random order; to shuffle windows, put order.shuffle with a `window` after
-    it. Ranks that divide the records would cut windows apart, so that is refused:
-    order.shard after it divides the windows, exactly, and every rank reads all records.
-    It holds at most `size` records. A run resumes at any window; where windows overlap,
-    by running the epoch up to there again.
+    it. Ranks divide the windows, exactly, and each of them reads all records;
+    order.shard may stand after it, not before it.  It holds at most `size` records. A
+    run resumes at any window; where windows overlap, by running the epoch up to there
+    again.
 
     Args:
         pipeline: what the operator reads.

@@ -91,8 +91,8 @@ def test_lists_that_differ_in_length_are_a_bad_record() -> None:
         print(hr.range(3).flat("value").fields)
 
 
-def test_windows_overlap_resume_and_are_divided_by_a_shard(rng: random.Random) -> None:
-    n, size, stride = rng.randint(20, 60), rng.randint(1, 6), rng.randint(1, 8)
+def test_windows_overlap_resume_and_are_divided_over_ranks(rng: random.Random) -> None:
+    n, size, stride = rng.randint(30, 60), rng.randint(1, 6), rng.randint(1, 8)  # windows for each rank
     expected = [list(range(i, i + size)) for i in range(0, n - size + 1, stride)]
     pipe = hr.range(n).window(size, stride=stride)
 
@@ -109,5 +109,14 @@ def test_windows_overlap_resume_and_are_divided_by_a_shard(rng: random.Random) -
     again.load_state_dict(loader.state_dict())
     assert seen + [w.tolist() for b in again for w in b.value] == expected
     assert [rows(pipe.shard(r, 3)) for r in range(3)] == [expected[r::3] for r in range(3)]
-    with pytest.raises(hr.HeadraceError, match=r"put order\.shard after it"):
-        rows(pipe, shard=(0, 3))
+    ranks = [pipe.batch(2).loader(output="numpy", shard=(r, 3), even="none") for r in range(3)]
+    for rank, loader in enumerate(ranks):
+        assert rows(pipe, shard=(rank, 3), even="none") == expected[rank::3]
+        seen = [w.tolist() for w in next(iter(loader)).value]
+        again = pipe.batch(2).loader(output="numpy", shard=(rank, 3), even="none", threads=2)
+        again.load_state_dict(loader.state_dict())
+        assert seen + [w.tolist() for b in again for w in b.value] == expected[rank::3]
+    with pytest.raises(hr.StateError, match="rank 2 of 3, this is rank 0 of 1"):
+        pipe.batch(2).loader().load_state_dict(ranks[2].state_dict())
+    with pytest.raises(hr.UnsupportedError, match="shares cannot be even"):
+        rows(pipe, shard=(0, 3), even="repeat")

@@ -174,6 +174,7 @@ pipes = [
     hr.range(101).shuffle().where("value % 3 != 0 or value < 30").batch(4),
     hr.range(26).shuffle().batch(4),
     hr.range(60).where("value % 2 == 0").batch(4),  # with two ranks, one has none
+    hr.range(101).shuffle().window(3).flat("value").batch(4),
 ]
 for pipe in pipes:
     make = lambda: pipe.loader(even="steps", epochs=3, seed=2, threads=1, output="torch")

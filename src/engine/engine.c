@@ -13,9 +13,24 @@
 
 /* ---- open and close ---- */
 
+static enum hr_err set_share(struct hr_engine *engine, struct hr_error *reterr)
+{
+    struct hr_iter_options *o = &engine->options;
+
+    HR_TRY(hr__engine_set_world(engine->graph, o, reterr));
+    engine->divider = o->world > 1 ? hr__engine_divider(engine->graph) : HR_NO_NODE;
+    if (engine->divider != HR_NO_NODE) {
+        engine->source_world = 1;
+        return HR_OK;
+    }
+    engine->source_rank = (uint64_t)o->rank;
+    engine->source_world = (uint64_t)o->world;
+    return HR_OK;
+}
+
 static enum hr_err make_plan(struct hr_engine *engine, struct hr_error *reterr)
 {
-    HR_TRY(hr__engine_set_world(engine->graph, &engine->options, reterr));
+    HR_TRY(set_share(engine, reterr));
     HR_TRY(hr__engine_plan(engine->graph, &engine->options,
                            engine->feed != NULL ? &engine->feed->node : NULL,
                            &engine->plan, &engine->sizes, reterr));

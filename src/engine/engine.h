@@ -61,6 +61,11 @@ struct hr_engine {
      * a stored value keeps it. Larger buffers, such as decoded pages, would stay for a
      * few of their values, and only values are counted. */
     size_t owner_spare;
+    /* Ranks that divide the records of the sources; 0 of 1 where all ranks read all of
+     * them, because they divide the outputs of a sequencer (hr__engine_divider);
+     * world 0: the graph has an order.shard. */
+    uint64_t source_rank, source_world;
+    uint32_t divider; /* that sequencer's node, or HR_NO_NODE */
     /* Where this consumer's positions of an epoch begin: at global position `base` in
      * `base_epoch` (a state was restored), at 0 in all others; and which records after
      * `base` were already done. */
@@ -124,13 +129,12 @@ static inline bool
 hr__engine_map_plain(const struct hr_engine *engine, const struct hr_path *path,
                      uint64_t epoch, uint64_t position, struct hr_record_id *ret_id)
 {
-    const struct hr_iter_options *o = &engine->options;
-    uint64_t at = position * (uint64_t)o->world + (uint64_t)o->rank;
+    uint64_t at = position * engine->source_world + engine->source_rank;
 
-    if (o->world == 0 || epoch == engine->base_epoch || at >= path->n)
+    if (engine->source_world == 0 || epoch == engine->base_epoch || at >= path->n)
         return false;
     assert(path->count == 0 && epoch < HR_DRAW_EPOCHS_MAX);
-    ret_id->seed = o->seed;
+    ret_id->seed = engine->options.seed;
     ret_id->position = ret_id->index = at;
     ret_id->epoch = ret_id->draw_epoch = (uint32_t)epoch;
     ret_id->depth = 0;
@@ -204,6 +208,9 @@ hr__engine_check_options(const struct hr_iter_options *o, struct hr_error *reter
 HR_CHECK enum hr_err
 hr__engine_set_world(const struct hr_graph *graph, struct hr_iter_options *o,
                      struct hr_error *reterr);
+/* The node whose outputs ranks divide, because it joins neighbouring records: the last
+ * one in the order of records. HR_NO_NODE: ranks divide the records of the sources. */
+uint32_t hr__engine_divider(const struct hr_graph *graph);
 HR_CHECK enum hr_err
 hr__engine_epoch_size(const struct hr_graph *graph, const struct hr_iter_options *options,
                       struct hr_epoch_size *ret_size, struct hr_error *reterr);

@@ -41,21 +41,38 @@ static bool graph_shards(const struct hr_graph *graph)
     return false;
 }
 
-/* Ranks divide the records of sources. */
-static enum hr_err check_neighbours(const struct hr_graph *graph, struct hr_error *reterr)
+/* What sees records in order is one chain: no flow has two of them as inputs. */
+uint32_t hr__engine_divider(const struct hr_graph *graph)
 {
-    for (uint32_t i = 0; i < graph->count; i++) {
-        if (!graph->nodes[i].op->sequence.neighbours)
-            continue;
-        hr__fail(
-            reterr, HR_ERR_UNSUPPORTED,
-            "it joins neighbouring records, which ranks would divide: put order.shard "
-            "after it, which divides what it makes (in Python .shard(rank, world), and "
-            "shard=None for the loader)");
-        hr__graph_blame(graph, i, reterr);
-        return HR_ERR_UNSUPPORTED;
+    uint32_t at = graph->output, found = HR_NO_NODE;
+
+    while (found == HR_NO_NODE) {
+        const struct hr_graph_node *n = &graph->nodes[at];
+
+        if (n->op->sequence.neighbours)
+            found = at;
+        if (n->by_number || n->input_count == 0)
+            break;
+        at = n->inputs[0];
     }
-    return HR_OK;
+    return found;
+}
+
+/* The number of outputs is known only at the end, after any filter. */
+static enum hr_err check_divider(const struct hr_graph *graph,
+                                 const struct hr_iter_options *o, struct hr_error *reterr)
+{
+    uint32_t divider = hr__engine_divider(graph);
+
+    if (divider == HR_NO_NODE || o->even == HR_EVEN_NONE)
+        return HR_OK;
+    hr__fail(reterr, HR_ERR_UNSUPPORTED,
+             "ranks divide what it makes of neighbouring records, and how many that are "
+             "is known only at the end of an epoch, so shares cannot be even: leave "
+             "`even` out (in Python even='steps' ends the epoch of all ranks with the "
+             "first)");
+    hr__graph_blame(graph, divider, reterr);
+    return HR_ERR_UNSUPPORTED;
 }
 
 /* HR_EVEN_PAD: batches must be runs of the rank's consecutive records, all of them. */
@@ -111,7 +128,7 @@ enum hr_err hr__engine_set_world(const struct hr_graph *graph, struct hr_iter_op
     if (o->world == 0 && !shards)
         o->world = 1;
     if (o->world > 1)
-        HR_TRY(check_neighbours(graph, reterr));
+        HR_TRY(check_divider(graph, o, reterr));
     return o->even == HR_EVEN_PAD ? check_padding(graph, o, reterr) : HR_OK;
 }
 

@@ -19,14 +19,13 @@ static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
 static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *path,
                           uint64_t epoch, uint64_t position)
 {
-    const struct hr_iter_options *o = &engine->options;
     uint64_t base = base_of(engine, epoch);
 
-    if (o->world == 0 && !hr__path_shards(path))
+    if (engine->source_world == 0 && !hr__path_shards(path))
         return position; /* an order.shard in stream form: each rank visits all */
-    if (o->world == 0)
+    if (engine->source_world == 0)
         return hr__path_share(path, base, position);
-    return base + position * (uint64_t)o->world + (uint64_t)o->rank;
+    return base + position * engine->source_world + engine->source_rank;
 }
 
 static uint64_t wrapped(const struct hr_path *path, uint64_t at)
@@ -64,7 +63,7 @@ int64_t
 hr__engine_padding(const struct hr_engine *engine, uint64_t position, int64_t records)
 {
     uint64_t n = engine->stages[0].program.paths[0].n;
-    uint64_t world = (uint64_t)engine->options.world, good;
+    uint64_t world = engine->source_world, good;
 
     assert(world > 0 && records >= 0);
     if (world == 1) /* also where a record gives many, which have its position */
@@ -76,13 +75,12 @@ hr__engine_padding(const struct hr_engine *engine, uint64_t position, int64_t re
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch)
 {
     const struct hr_path *path = &engine->stages[0].program.paths[0];
-    const struct hr_iter_options *o = &engine->options;
     uint64_t base = base_of(engine, epoch);
 
-    if (o->world == 0)
+    if (engine->source_world == 0)
         return hr__path_count(path, base);
-    return hr__share_count(path->n > base ? path->n - base : 0, (uint64_t)o->rank,
-                           (uint64_t)o->world, o->even);
+    return hr__share_count(path->n > base ? path->n - base : 0, engine->source_rank,
+                           engine->source_world, engine->options.even);
 }
 
 /* The product, or any number above HR_DRAW_EPOCHS_MAX. */

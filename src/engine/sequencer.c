@@ -148,10 +148,15 @@ begin(struct hr_stage *stage, size_t k, uint64_t epoch, struct hr_error *error)
         .seed = engine->options.seed,
         .draw_id = s->node->draw_id,
         .epoch = (uint32_t)epoch,
+        .world = 1,
         .error = error,
     };
 
     assert(!s->draining);
+    if (s->number == engine->divider) {
+        b.rank = (uint64_t)engine->options.rank;
+        b.world = (uint64_t)engine->options.world;
+    }
     s->flushed = s->ended = false;
     s->skip = 0;
     drop_base(s);

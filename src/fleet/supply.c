@@ -13,6 +13,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "engine/engine.h"
 #include "fleet/cut.h"
 #include "fleet/fleet.h"
 #include "fleet/parcel.h"
@@ -211,13 +212,22 @@ static void drop(void *user)
     hr__free(s);
 }
 
-static enum hr_err check_options(const struct hr_iter_options *o, struct hr_error *reterr)
+static enum hr_err check_options(const struct hr_graph *graph,
+                                 const struct hr_iter_options *o, struct hr_error *reterr)
 {
-    if (o->plan == NULL)
+    uint32_t divider = o->world > 1 ? hr__engine_divider(graph) : HR_NO_NODE;
+
+    if (o->plan != NULL)
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "a service cannot do this yet: a plan; leave the option out, or "
+                        "run the graph without the service");
+    if (divider == HR_NO_NODE)
         return HR_OK;
-    return hr__fail(reterr, HR_ERR_UNSUPPORTED,
-                    "a service cannot do this yet: a plan; leave the option out, or run "
-                    "the graph without the service");
+    hr__fail(reterr, HR_ERR_UNSUPPORTED,
+             "a service cannot do this yet: ranks divide what it makes, so each would "
+             "have the service make all records; run the graph without the service");
+    hr__graph_blame(graph, divider, reterr);
+    return HR_ERR_UNSUPPORTED;
 }
 
 /* Divides what is asked of the run between the service's and the engine's. */
@@ -249,7 +259,7 @@ enum hr_err hr__supply_open(const struct hr_graph *graph, uint32_t after,
     struct hr_supply *s;
     struct hr_cut cut;
 
-    HR_TRY(check_options(options, reterr));
+    HR_TRY(check_options(graph, options, reterr));
     HR_TRY(hr__cut_find(graph, after, &cut, reterr));
     s = hr__calloc(1, sizeof *s);
     if (s == NULL) {

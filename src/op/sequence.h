@@ -45,6 +45,7 @@ struct hr_sequence_begin {
     uint64_t seed;
     uint64_t draw_id; /* of the node, for random draws */
     uint32_t epoch;
+    uint64_t rank, world; /* 0 of 1, but for the node of which ranks divide the outputs */
     struct hr_error *error; /* never NULL */
 };
 
@@ -110,7 +111,8 @@ struct hr_op_sequence {
     uint64_t (*holds)(const void *params);
     bool replays; /* it holds records that save() does not write down */
     /* What it makes of records depends on which are neighbours, so that ranks may divide
-     * its outputs but not its inputs. */
+     * its outputs but not its inputs: it gives every `world`-th output, from number
+     * `rank` on (hr_sequence_begin). */
     bool neighbours;
     /* An output has the identity of one of its inputs: of the first, or of its own. With
      * `numbers` it is a child of that input, with a number (hr__record_child), because

@@ -53,6 +53,8 @@ struct window {
     int64_t first, count, room; /* rows: the first one held, held, allocated */
     int64_t seen;               /* of those held, that an earlier window has */
     int64_t gap;                /* records to leave out before the next window */
+    uint64_t rank, world;       /* of every `world` windows, the one that is made */
+    uint64_t turn;              /* of these, the number of the next one */
     bool ready;
     struct hr_value *rows; /* room x fields */
     struct hr_record_id *ids;
@@ -127,8 +129,12 @@ static enum hr_err window_begin(const struct hr_sequence_begin *begin, void **se
     w->fields = begin->input->count;
     w->size = w->params->size;
     w->stride = stride_of(w->params);
+    w->rank = begin->rank;
+    w->world = begin->world;
+    assert(w->rank < w->world);
     release(w, w->count);
     w->seen = w->gap = 0;
+    w->turn = 0;
     w->ready = false;
     *sequencer = w;
     return HR_OK;
@@ -168,6 +174,15 @@ static enum hr_err make_room(struct window *w, struct hr_error *error)
     return HR_OK;
 }
 
+/* The window at the front was made, or is another rank's. */
+static void pass(struct window *w)
+{
+    release(w, w->count < w->size || w->count < w->stride ? w->count : w->stride);
+    w->seen = w->count;
+    w->gap = w->stride > w->size ? w->stride - w->size : 0;
+    w->turn = (w->turn + 1) % w->world;
+}
+
 static enum hr_err
 window_add(void *sequencer, struct hr_sequence_record *record,
            enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
@@ -186,7 +201,9 @@ window_add(void *sequencer, struct hr_sequence_record *record,
     w->ids[at] = record->id;
     memcpy(&w->rows[at * w->fields], record->values, w->fields * sizeof *w->rows);
     memset(record->values, 0, w->fields * sizeof *w->rows);
-    w->ready = w->count == w->size;
+    w->ready = w->count == w->size && w->turn == w->rank;
+    if (w->count == w->size && !w->ready)
+        pass(w);
     *ret_verdict = w->ready ? HR_SEQUENCE_READY : HR_SEQUENCE_HELD;
     return HR_OK;
 }
@@ -196,7 +213,6 @@ static enum hr_err window_next(void *sequencer, struct hr_sequence_record *recor
 {
     struct window *w = sequencer;
     struct hr_stack_spec spec = {.size = w->size, .ragged = w->params->ragged};
-    int64_t passed = w->count < w->size || w->count < w->stride ? w->count : w->stride;
     enum hr_err code;
 
     *ret_more = false;
@@ -209,9 +225,7 @@ static enum hr_err window_next(void *sequencer, struct hr_sequence_record *recor
                           &w->rows[(size_t)w->first * w->fields], w->fields, &spec,
                           record->values, error);
     w->ready = false;
-    w->gap = w->stride > w->size ? w->stride - w->size : 0;
-    release(w, passed);
-    w->seen = w->count;
+    pass(w);
     return code;
 }
 
@@ -221,7 +235,8 @@ window_flush(void *sequencer, enum hr_sequence_flush why, struct hr_error *error
     struct window *w = sequencer;
 
     (void)error;
-    if (why == HR_FLUSH_EPOCH && !w->params->drop_last && w->count > w->seen) {
+    if (why == HR_FLUSH_EPOCH && !w->params->drop_last && w->count > w->seen &&
+        w->turn == w->rank) {
         w->ready = true;
         return HR_OK;
     }
@@ -230,14 +245,16 @@ window_flush(void *sequencer, enum hr_sequence_flush why, struct hr_error *error
     return HR_OK;
 }
 
-/* ---- state ---- */
+/* ---- state: turn * stride + gap ---- */
 
 static bool window_save(const void *sequencer, struct hr_str *out)
 {
     const struct window *w = sequencer;
+    uint64_t number = w->turn * (uint64_t)w->stride + (uint64_t)w->gap;
 
-    if (w->gap > 0)
-        hr__str_addf(out, "%lld", (long long)w->gap);
+    assert(w->gap < w->stride);
+    if (number > 0)
+        hr__str_addf(out, "%llu", (unsigned long long)number);
     return w->count == 0;
 }
 
@@ -245,10 +262,14 @@ static enum hr_err
 window_restore(void *sequencer, const char *text, struct hr_error *error)
 {
     struct window *w = sequencer;
-    uint64_t gap = 0, most = w->stride > w->size ? (uint64_t)(w->stride - w->size) : 0;
+    uint64_t number = 0, stride = (uint64_t)w->stride;
 
-    HR_TRY(hr__saved_number(text, most, &gap, error));
-    w->gap = (int64_t)gap;
+    HR_TRY(hr__saved_number(text, w->world * stride - 1, &number, error));
+    if (number % stride > (uint64_t)(w->stride > w->size ? w->stride - w->size : 0))
+        return hr__fail(error, HR_ERR_FORMAT,
+                        "the state \"%.40s\" is in the middle of a window", text);
+    w->gap = (int64_t)(number % stride);
+    w->turn = number / stride;
     return HR_OK;
 }
 
@@ -284,11 +305,8 @@ const struct hr_op hr_op_flow_window = {
         "before "
         "it gives windows of records in random order; to shuffle windows, put "
         "order.shuffle "
-        "with a `window` after it. Ranks that divide the records would cut windows "
-        "apart, "
-        "so that is refused: order.shard after it divides the windows, exactly, and "
-        "every "
-        "rank reads all records.\n\n"
+        "with a `window` after it. Ranks divide the windows, exactly, and each of them "
+        "reads all records; order.shard may stand after it, not before it.\n\n"
         "It holds at most `size` records. A run resumes at any window; where windows "
         "overlap, by running the epoch up to there again.",
     .version = 1,

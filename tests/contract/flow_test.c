@@ -225,7 +225,28 @@ TEST(windows_of_lines_have_one_digest)
               "  - batch.stack: {size: 2, ragged: true}\n")));
 }
 
-/* Every window comes once, to one rank. */
+/* Rank r of `world` has windows r, r + world, ... of all. */
+static void check_ranks(struct contract_batches *ranks, size_t world,
+                        const struct contract_batches *all)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < all->count; i++) {
+        struct hr_field_view one = contract_field(all->items[i], "value"), other;
+
+        CHECK(i / world < ranks[i % world].count);
+        other = contract_field(ranks[i % world].items[i / world], "value");
+        CHECK_EQ_INT(other.dims[1], one.dims[1]);
+        CHECK(memcmp(one.data, other.data, (size_t)one.dims[1] * 8) == 0);
+    }
+    for (size_t r = 0; r < world; r++) {
+        count += ranks[r].count;
+        contract_drop(&ranks[r]);
+    }
+    CHECK_EQ_INT(count, all->count);
+}
+
+/* Every window comes once, to one rank, whether the run has ranks or the graph. */
 TEST(ranks_divide_windows)
 {
     enum { WORLD = 3 };
@@ -236,9 +257,11 @@ TEST(ranks_divide_windows)
         struct contract_batches ranks[WORLD], all;
         struct outcome_job job;
         struct windows w;
+        const char *before =
+            round % 2 > 0 ? "  - record.filter: {expr: \"value % 3 > 0\"}\n" : "";
 
         draw_windows(&w, &rng);
-        job = contract_job(windows_text(&w, "", ""));
+        job = contract_job(windows_text(&w, before, ""));
         job.options.epochs = 1;
         contract_take(&job, &all);
         for (int r = 0; r < WORLD; r++) {
@@ -246,23 +269,59 @@ TEST(ranks_divide_windows)
 
             snprintf(shard, sizeof shard, "  - order.shard: {rank: %d, world: %d}\n", r,
                      WORLD);
-            job = contract_job(windows_text(&w, "", shard));
+            job = contract_job(windows_text(&w, before, shard));
             job.options.epochs = 1;
             contract_take(&job, &ranks[r]);
         }
-        for (size_t i = 0; i < all.count; i++) {
-            struct hr_field_view one = contract_field(all.items[i], "value"), other;
-
-            CHECK(i / WORLD < ranks[i % WORLD].count);
-            other = contract_field(ranks[i % WORLD].items[i / WORLD], "value");
-            CHECK_EQ_INT(other.dims[1], one.dims[1]);
-            CHECK(memcmp(one.data, other.data, (size_t)one.dims[1] * 8) == 0);
+        check_ranks(ranks, WORLD, &all);
+        for (int r = 0; r < WORLD; r++) {
+            job = contract_job(windows_text(&w, before, ""));
+            job.options.epochs = 1;
+            job.options.rank = r;
+            job.options.world = WORLD;
+            contract_take(&job, &ranks[r]);
         }
-        CHECK_EQ_INT(ranks[0].count + ranks[1].count + ranks[2].count, all.count);
-        for (int r = 0; r < WORLD; r++)
-            contract_drop(&ranks[r]);
+        check_ranks(ranks, WORLD, &all);
         contract_drop(&all);
     }
+}
+
+/* A rank's windows under every plan, and resumed between any two of them. */
+TEST(windows_of_a_rank_have_one_digest)
+{
+    static const struct windows w[] = {
+        {40, 4, 4, true },
+        {41, 3, 5, false},
+        {41, 5, 2, true },
+    };
+
+    for (size_t i = 0; i < sizeof w / sizeof *w; i++) {
+        struct outcome_job job = contract_job(windows_text(
+            &w[i], "  - order.shuffle: {}\n  - debug.fail: {probability: 0.1}\n", ""));
+
+        job.options.rank = (int64_t)i % 2;
+        job.options.world = 2;
+        outcome_free(contract_check(job));
+    }
+}
+
+/* Of windows of windows, ranks divide the last. */
+TEST(ranks_divide_the_last_windows)
+{
+    static const struct windows w = {60, 3, 2, true};
+    struct contract_batches ranks[2], all;
+    struct outcome_job job =
+        contract_job(windows_text(&w, "", "  - flow.window: {size: 2, stride: 1}\n"));
+
+    job.options.epochs = 1;
+    contract_take(&job, &all);
+    for (int r = 0; r < 2; r++) {
+        job.options.rank = r;
+        job.options.world = 2;
+        contract_take(&job, &ranks[r]);
+    }
+    check_ranks(ranks, 2, &all);
+    contract_drop(&all);
 }
 
 static void check_refused(struct outcome_job job, const char *message)
@@ -281,7 +340,8 @@ TEST(windows_that_would_be_cut_or_mixed_are_refused)
 
     job.options.rank = 1;
     job.options.world = 2;
-    check_refused(job, "put order.shard after it");
+    job.options.even = HR_EVEN_REPEAT;
+    check_refused(job, "shares cannot be even");
     check_refused(
         contract_job(windows_text(&w, "  - order.shard: {rank: 0, world: 2}\n", "")),
         "splits them over ranks: put");

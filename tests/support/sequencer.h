@@ -93,6 +93,7 @@ sequencer_init(struct sequencer *s, const struct hr_graph *graph, struct hr_pool
 static inline enum hr_err sequencer_begin(struct sequencer *s, uint32_t epoch)
 {
     struct hr_sequence_begin begin = {.params = s->node->params,
+                                      .world = 1,
                                       .state = s->node->state,
                                       .input = s->input,
                                       .output = &s->node->schema,
