@@ -21,29 +21,47 @@ struct orders {
     size_t count;
 };
 
-static bool orders_at_random(const struct hr_graph *graph, uint32_t node)
+/* What is known of nodes, so that each is asked once in however many ways it is reached.
+ */
+enum { ASKED = 1, RANDOM };
+struct pairs {
+    const struct hr_graph *graph;
+    uint8_t random[HR_GRAPH_NODES_MAX]; /* whether it or one before it orders at random */
+    /* Nodes of equal order: a larger number leads to a smaller one of them, 0 to none. */
+    uint32_t same[HR_GRAPH_NODES_MAX];
+    uint32_t merges[HR_GRAPH_NODES_MAX][2]; /* whose inputs are still to be compared */
+    size_t merge_count;
+};
+
+static bool is_random(const struct hr_graph_node *n)
 {
-    const struct hr_graph_node *n = &graph->nodes[node];
     enum hr_op_kind kind = n->op->kind;
 
-    if ((kind == HR_OP_ORDER || kind == HR_OP_MERGE) &&
-        ((n->op->traits & HR_TRAIT_RANDOM) || n->op->order.by != NULL))
-        return true;
-    if (n->op->zip.by != NULL)
-        return true;
-    for (size_t i = 0; i < n->input_count; i++)
-        if (orders_at_random(graph, n->inputs[i]))
-            return true;
-    return false;
+    return ((kind == HR_OP_ORDER || kind == HR_OP_MERGE) &&
+            ((n->op->traits & HR_TRAIT_RANDOM) || n->op->order.by != NULL)) ||
+           n->op->zip.by != NULL;
 }
 
-static void find_orders(const struct hr_graph *graph, uint32_t node, struct orders *ret)
+static bool orders_at_random(struct pairs *p, uint32_t node)
+{
+    const struct hr_graph_node *n = &p->graph->nodes[node];
+    bool random = is_random(n);
+
+    if (p->random[node] != 0)
+        return p->random[node] == RANDOM;
+    for (size_t i = 0; !random && i < n->input_count; i++)
+        random = orders_at_random(p, n->inputs[i]);
+    p->random[node] = random ? RANDOM : ASKED;
+    return random;
+}
+
+static void find_orders(struct pairs *p, uint32_t node, struct orders *ret)
 {
     size_t count = 0;
 
     ret->count = 0;
     for (;;) {
-        const struct hr_graph_node *n = &graph->nodes[node];
+        const struct hr_graph_node *n = &p->graph->nodes[node];
 
         if (n->op->kind == HR_OP_ORDER || n->op->kind == HR_OP_MERGE ||
             n->op->zip.by != NULL)
@@ -52,7 +70,7 @@ static void find_orders(const struct hr_graph *graph, uint32_t node, struct orde
             ret->count = count;
             return;
         }
-        if (n->op->kind == HR_OP_MERGE && orders_at_random(graph, node))
+        if (n->op->kind == HR_OP_MERGE && orders_at_random(p, node))
             ret->count = count;
         if (n->op->kind == HR_OP_MERGE)
             return; /* what is before it is compared with it */
@@ -65,46 +83,73 @@ static void find_orders(const struct hr_graph *graph, uint32_t node, struct orde
     }
 }
 
-static bool same_inputs(const struct hr_graph *graph, uint32_t one, uint32_t other);
-
-static bool same_order(const struct hr_graph *graph, uint32_t one, uint32_t other)
+static uint32_t first_same(struct pairs *p, uint32_t node)
 {
-    const struct hr_graph_node *a = &graph->nodes[one], *b = &graph->nodes[other];
+    while (p->same[node] != 0)
+        node = p->same[node] - 1;
+    return node;
+}
 
-    if (one == other)
+/* Whether two nodes give equal orders, if the inputs of merges do, which are noted. Equal
+ * orders are an equivalence, so no two nodes are compared twice. */
+static bool same_node(struct pairs *p, uint32_t one, uint32_t other)
+{
+    const struct hr_graph_node *nodes = p->graph->nodes;
+    const struct hr_graph_node *a = &nodes[one], *b = &nodes[other];
+    uint32_t low = first_same(p, one), high = first_same(p, other);
+
+    if (low == high)
         return true;
     if (a->op->zip.by != NULL || a->op != b->op ||
-        !hr__doc_equal(a->canonical, b->canonical) ||
-        graph->nodes[a->inputs[0]].schema.records !=
-            graph->nodes[b->inputs[0]].schema.records)
+        !hr__doc_equal(a->canonical, b->canonical) || a->input_count != b->input_count ||
+        nodes[a->inputs[0]].schema.records != nodes[b->inputs[0]].schema.records)
         return false;
-    if (a->op->kind == HR_OP_MERGE && !same_inputs(graph, one, other))
+    if (a->op->order.by != NULL && !a->op->order.same(a->state, b->state))
         return false;
-    if (a->op->order.by != NULL)
-        return a->op->order.same(a->state, b->state);
-    return !(a->op->traits & HR_TRAIT_RANDOM) || hr__node_draws_by_params(a);
+    if (a->op->order.by == NULL && (a->op->traits & HR_TRAIT_RANDOM) &&
+        !hr__node_draws_by_params(a))
+        return false;
+    p->same[low > high ? low : high] = (low > high ? high : low) + 1;
+    if (a->op->kind == HR_OP_MERGE) {
+        assert(p->merge_count < HR_GRAPH_NODES_MAX); /* each made two kinds one */
+        p->merges[p->merge_count][0] = one;
+        p->merges[p->merge_count++][1] = other;
+    }
+    return true;
 }
 
 /* Whether two merges take equally many records in equal orders of their inputs. */
-static bool same_inputs(const struct hr_graph *graph, uint32_t one, uint32_t other)
+static bool same_inputs(struct pairs *p, uint32_t one, uint32_t other)
 {
-    const struct hr_graph_node *a = &graph->nodes[one], *b = &graph->nodes[other];
+    const struct hr_graph_node *nodes = p->graph->nodes;
+    const struct hr_graph_node *a = &nodes[one], *b = &nodes[other];
 
-    if (a->input_count != b->input_count)
-        return false;
     for (size_t i = 0; i < a->input_count; i++) {
         struct orders first, second;
 
-        if (graph->nodes[a->inputs[i]].schema.records !=
-            graph->nodes[b->inputs[i]].schema.records)
+        if (nodes[a->inputs[i]].schema.records != nodes[b->inputs[i]].schema.records)
             return false;
-        find_orders(graph, a->inputs[i], &first);
-        find_orders(graph, b->inputs[i], &second);
+        find_orders(p, a->inputs[i], &first);
+        find_orders(p, b->inputs[i], &second);
         if (first.count != second.count)
             return false;
         for (size_t k = 0; k < first.count; k++)
-            if (!same_order(graph, first.nodes[k], second.nodes[k]))
+            if (!same_node(p, first.nodes[k], second.nodes[k]))
                 return false;
+    }
+    return true;
+}
+
+static bool same_order(struct pairs *p, uint32_t one, uint32_t other)
+{
+    if (!same_node(p, one, other))
+        return false;
+    while (p->merge_count > 0) {
+        const uint32_t *merges = p->merges[--p->merge_count];
+        uint32_t a = merges[0], b = merges[1];
+
+        if (!same_inputs(p, a, b))
+            return false;
     }
     return true;
 }
@@ -158,18 +203,19 @@ enum hr_err
 hr__graph_check_pairs(const struct hr_graph *graph, uint32_t zip, struct hr_error *error)
 {
     const struct hr_graph_node *n = &graph->nodes[zip];
+    struct pairs pairs = {.graph = graph};
     struct orders first, other;
 
     assert(n->op->kind == HR_OP_ZIP && n->input_count > 0);
-    find_orders(graph, n->inputs[0], &first);
+    find_orders(&pairs, n->inputs[0], &first);
     for (size_t i = 1; i < n->input_count; i++) {
         HR_TRY(check_count(graph, zip, i, error));
         if (n->op->zip.unpaired != NULL && n->op->zip.unpaired(n->params))
             continue;
-        find_orders(graph, n->inputs[i], &other);
+        find_orders(&pairs, n->inputs[i], &other);
         for (size_t k = 0; k < first.count || k < other.count; k++) {
             if (k < first.count && k < other.count &&
-                same_order(graph, first.nodes[k], other.nodes[k]))
+                same_order(&pairs, first.nodes[k], other.nodes[k]))
                 continue;
             return refuse_orders(
                 graph, zip, k < other.count ? other.nodes[k] : first.nodes[k], error);
