@@ -8,6 +8,7 @@ import inspect
 import os
 import pathlib
 import pickle
+import random
 import sys
 import threading
 import time
@@ -427,6 +428,18 @@ def test_show_draws_a_sheet(vision: hr.Pipeline, tmp_path: pathlib.Path) -> None
     assert data.startswith(b"\x89PNG") and sheet.pixels.shape == (3 * 18 - 2, 3 * 18 - 2, 3)
     reread = hr.files(tmp_path, suffixes=["png"]).decode().batch(1)
     assert np.array_equal(next(iter(reread.loader(output="numpy"))).image[0], sheet.pixels)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3, 255])
+def test_a_sheet_is_a_png_file_whatever_its_pixels(steps: int, rng: random.Random, tmp_path: pathlib.Path) -> None:
+    numbers = np.random.default_rng(rng.getrandbits(32))
+    pixels = np.cumsum(numbers.integers(-steps, steps, (3, 20, 30, 3), endpoint=True), axis=1 + steps % 2).astype(
+        np.uint8
+    )
+    sheet = hr.show(pixels)
+    sheet.save(tmp_path / "sheet.png")
+    (reread,) = hr.files(tmp_path / "sheet.png").decode().batch(1).loader(output="numpy")
+    assert np.array_equal(reread.image[0], sheet.pixels)
 
 
 @pytest.mark.parametrize("shape", [(4, 5, 6, 3), (4, 3, 5, 6), (4, 1, 5, 6), (4, 5, 6), (4, 5, 6, 4)])
