@@ -401,7 +401,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize(
-    ("end", "threads"), [(e, t) for e in ENDS for t in (0, 2) if t > 0 or "daemon" in ENDS[e] and "many" not in e]
+    ("end", "threads"), [(e, t) for e in ENDS for t in (0, 2) if t > 0 or ("daemon" in ENDS[e] and "many" not in e)]
 )
 def test_a_program_ends(tmp_path: pathlib.Path, end: str, threads: int) -> None:
     done = run_script(tmp_path, SCRIPT + ENDS[end] + "\nprint('last line', flush=True)", end, str(threads))
