@@ -127,7 +127,8 @@ def main() -> None:
     pages.write("extra.css", (DOCS / "extra.css").read_text())
     for name, (title, about) in LISTS.items():
         pages.write(f"{name}/README.md", contents(name, title, about))
-    pages.write("reference/python.md", reference.python())
+    for name, text in reference.python_pages().items():
+        pages.write(f"reference/{name}", text)
     pages.write("reference/c.md", reference.c(ROOT / "include/headrace"))
     pages.write("reference/command.md", reference.command())
     for file in sorted(DOCS.rglob("*.md")):

@@ -57,5 +57,6 @@ def draw(folder: pathlib.Path) -> str:
                 batch = next(iter(pipe.batch(COUNT).loader(seed=3, output="numpy", shard=None)))
                 name = re.match(r"\w+", call)[0]
                 hr.show(batch, columns=6).save(folder / f"{name}.png")
-                made.append(f"[`.{call}`](ops/image.{name}.md)\n\n![six photos after {name}](gallery/{name}.png)\n")
+                picture = f"![six photos after {name}](gallery/{name}.png){{loading=lazy}}"
+                made.append(f"[`.{call}`](ops/image.{name}.md)\n\n{picture}\n")
     return "\n".join(made)

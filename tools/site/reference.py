@@ -17,7 +17,6 @@ PYTHON = """# Python reference
 
 From the docstrings: `help(hr.files)` has the same text. [The guide](../python.md) says how they fit together.
 
-## Functions
 """
 C = """# C reference
 
@@ -90,31 +89,68 @@ def entry(level: str, name: str, value: Any) -> str:
     return f"{head}```python\n{signature(name, value)}\n```\n\n{prose(doc)}\n"
 
 
+def members(kind: type) -> dict[str, Any]:
+    """The public methods and properties of a class that have a docstring, by name."""
+    names = sorted(n for n in dir(kind) if not n.startswith("_") and not hasattr(dict, n))
+    found = {name: inspect.getattr_static(kind, name) for name in names}
+    plain = {n: v.__func__ if isinstance(v, (staticmethod, classmethod)) else v for n, v in found.items()}
+    return {name: value for name, value in plain.items() if inspect.getdoc(value)}
+
+
+def member(title: str, name: str, value: Any) -> str:
+    if callable(value):
+        return entry("###", f"{title}.{name}", value).replace("- `pipeline`: what the operator reads.\n", "")
+    return f"### {title}.{name}\n\n{prose(inspect.getdoc(value) or '')}\n"
+
+
 def methods(kind: type, title: str) -> str:
-    """The public methods and properties that a class defines itself."""
     made = [f"## {title}\n\n{prose(inspect.getdoc(kind) or '')}\n"]
-    for name in sorted(n for n in dir(kind) if not n.startswith("_") and not hasattr(dict, n)):
-        value = inspect.getattr_static(kind, name)
-        value = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
-        if callable(value) and inspect.getdoc(value):
-            made.append(entry("###", f"{title}.{name}", value))
-        elif inspect.getdoc(value):
-            made.append(f"### {title}.{name}\n\n{prose(inspect.getdoc(value) or '')}\n")
-    return "\n".join(made)
+    return "\n".join(made + [member(title, name, value) for name, value in members(kind).items()])
 
 
-def python() -> str:
-    """The public names of the package, functions first, then classes, then errors."""
+FAMILIES = {  # of operators, by the first word of their names
+    "Images and boxes": ("image", "boxes", "video"),
+    "Sound": ("audio",),
+    "Text and tokens": ("text", "tokens"),
+    "Records, tensors and batches": ("record", "tensor", "batch", "code", "debug"),
+    "Order and flows": ("order", "flow", "source"),
+}
+
+
+def family(value: Any) -> str | None:
+    found = re.search(r"^Operator `(\w+)\.", inspect.getdoc(value) or "", re.MULTILINE)
+    return next((title for title, words in FAMILIES.items() if found and found[1] in words), None)
+
+
+def python() -> dict[str, str]:
+    """Pages by their titles: the public names of the package."""
     found = {name: getattr(hr, name) for name in sorted(hr.__all__) if name not in ("ops",)}
     functions = {name: value for name, value in found.items() if not isinstance(value, type)}
     errors = {n: v for n, v in found.items() if isinstance(v, type) and issubclass(v, BaseException)}
-    made = [PYTHON]
-    made += [entry("###", f"hr.{name}", value) for name, value in functions.items()]
-    for kind in (hr.Pipeline, loader.Loader, hr.Batch, hr.Ragged, hr.Field, hr.Spec, hr.Optimization, hr.Tokenizer):
-        made.append(methods(kind, kind.__name__))
-    made += ["## Errors", ""]
-    made += [f"### hr.{name}\n\n{prose(inspect.getdoc(value) or '')}\n" for name, value in errors.items()]
-    return "\n".join(made)
+    steps = members(hr.Pipeline)
+    pages = {"Functions": "\n".join(entry("##", f"hr.{name}", value) for name, value in functions.items())}
+    own = [member("Pipeline", name, value) for name, value in steps.items() if family(value) is None]
+    pages["Pipeline"] = f"{prose(inspect.getdoc(hr.Pipeline) or '')}\n\n" + "\n".join(own)
+    for title in FAMILIES:
+        made = [member("Pipeline", name, value) for name, value in steps.items() if family(value) == title]
+        pages[f"Steps: {title.lower()}"] = "\n".join(made)
+    kinds = (loader.Loader, hr.Batch, hr.Ragged, hr.Field, hr.Spec, hr.Optimization, hr.Tokenizer)
+    pages["Loader, batches and other classes"] = "\n".join(methods(kind, kind.__name__) for kind in kinds)
+    raised = [f"## hr.{name}\n\n{prose(inspect.getdoc(value) or '')}\n" for name, value in errors.items()]
+    pages["Errors"] = "\n".join(raised)
+    return pages
+
+
+def python_pages() -> dict[str, str]:
+    """File names and their Markdown: a page for each part, and their list with what each has."""
+    pages, listed = {}, [PYTHON]
+    for title, text in python().items():
+        name = f"python-{re.sub('[^a-z]+', '-', title.lower())}.md"
+        pages[name] = f"# {title}\n\n{text}"
+        heads = re.findall(r"^##+ ((?:\w+\.)?(\w+))$", text, re.MULTILINE)
+        links = [f"[`{full}`]({name}#{full.lower().replace('.', '')})" for full, _ in heads]
+        listed += [f"## [{title}]({name})", "", ", ".join(links), ""]
+    return {"python.md": "\n".join(listed), **pages}
 
 
 # ---- C ----
