@@ -438,7 +438,7 @@ def test_a_sheet_is_a_png_file_whatever_its_pixels(steps: int, rng: random.Rando
     )
     sheet = hr.show(pixels)
     sheet.save(tmp_path / "sheet.png")
-    (reread,) = hr.files(tmp_path / "sheet.png").decode().batch(1).loader(output="numpy")
+    (reread,) = hr.files([tmp_path / "sheet.png"]).decode().batch(1).loader(output="numpy")
     assert np.array_equal(reread.image[0], sheet.pixels)
 
 
