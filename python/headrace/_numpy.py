@@ -1,6 +1,6 @@
 """NumPy, imported when it is first used.
 
-It would be two thirds of the time of `import headrace`. So `loader.Run` imports it while the
+It would be two thirds of the time of `import headrace`. So `loader_run.Run` imports it while the
 engine makes the first batch, or it is not imported at all.
 """
 

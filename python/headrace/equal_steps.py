@@ -17,7 +17,7 @@ from .errors import ArgumentError
 
 if TYPE_CHECKING:
     from . import _headrace
-    from .loader import Run
+    from .loader_run import Run
 
 _END = 1 << 62  # the epoch of a rank that has no batch left
 

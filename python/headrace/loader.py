@@ -17,16 +17,14 @@ import warnings
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack
 
-from . import _headrace, _numpy, batch, build, share, states
-from ._check import nearest, one_of
-from ._types import Compress, Demand, Even, OnError, Output, PathLike, Shard, Strictness
+from . import _headrace, batch, build, share, states
+from ._types import Demand, Even, Strictness
 from .batch import Batch
 from .equal_steps import EqualSteps
 from .errors import (
     ArgumentError,
-    CancelledError,
     ClosedError,
     CodeError,
     HeadraceError,
@@ -34,254 +32,20 @@ from .errors import (
     UnsupportedError,
     translated,
 )
-from .node import numbered
+from .loader_options import LoaderOptions as LoaderOptions
+from .loader_options import converter, demand_rate, engine_options, with_service
+from .loader_run import Run
 from .structure import Parts, Structure, join, leaves, named, with_field
 
 if TYPE_CHECKING:
     from .async_loop import AsyncLoop
-    from .fleet import Member, Workers
+    from .fleet import Member
     from .host import Host
-    from .live_order import LiveOrder, Past
+    from .live_order import LiveOrder
     from .optimizing import Optimization
     from .pipeline import Pipeline
-    from .ray_workers import RayWorkers
 
-_T = TypeVar("_T")
-
-_SERVICE_FILES = ("service_token_file", "service_tls_ca", "service_tls_cert", "service_tls_key")
-_TURN_S = 0.1  # between looks whether the run was closed
-_MOVES_MAX = 3  # to other fleets without a batch
 _START_WAIT_S = 5.0  # that close() waits for a run that another thread starts
-
-
-class LoaderOptions(TypedDict, total=False):
-    """Keyword arguments of `Pipeline.loader`, which describes them."""
-
-    epochs: int | None
-    seed: int | None
-    threads: int | None
-    ordered: bool
-    memory: int | None
-    plan: str | os.PathLike[str] | None
-    optimize: bool | Strictness
-    on_error: OnError
-    errors_max: int | None
-    timeout: float | None
-    demand: Demand
-    ledger: PathLike | None
-    service: str | None
-    service_token_file: PathLike | None
-    service_tls_ca: PathLike | None
-    service_tls_name: str | None
-    service_tls_cert: PathLike | None
-    service_tls_key: PathLike | None
-    service_compress: Compress
-    workers: str | Workers | None
-    ray: bool | RayWorkers
-    shard: Shard
-    even: Even | None
-    eval: bool
-    output: Output | None
-    schema: type[Any] | None
-    device: Any
-    pin_memory: bool
-    progress: bool
-
-
-_NAMES = tuple(LoaderOptions.__annotations__)
-
-# The options that mean something without being given; all others are None then.
-_DEFAULTS = {
-    "epochs": 1,
-    "ordered": True,
-    "optimize": False,
-    "on_error": "fail",
-    "service_compress": "auto",
-    "ray": False,
-    "shard": "auto",
-    "eval": False,
-    "pin_memory": False,
-    "progress": False,
-}
-
-
-def changed(arguments: Mapping[str, Any]) -> LoaderOptions:
-    """The arguments of `Pipeline.loader` that are not the defaults."""
-    options = {name: arguments[name] for name in _NAMES}
-    defaults = {name: _DEFAULTS.get(name) for name in _NAMES}
-    return {  # type: ignore[return-value]
-        name: value
-        for name, value in options.items()
-        if type(value) is not type(defaults[name]) or value != defaults[name]
-    }
-
-
-def _demand(demand: Any) -> float:
-    """The engine's number for a demand."""
-    if demand is None:
-        return 0.0
-    if isinstance(demand, str) and demand == "consumer":
-        return -1.0  # HR_DEMAND_CONSUMER
-    if isinstance(demand, bool) or not isinstance(demand, (int, float)) or not 0 < demand < 1e18:
-        raise ArgumentError(
-            f"loader(): demand is a number of records per second above 0, 'consumer' or None; not {demand!r:.60}",
-            param="demand",
-        )
-    return float(demand)
-
-
-def _checked(options: Mapping[str, Any]) -> LoaderOptions:
-    for name in options:
-        if name not in _NAMES:
-            ranks = " Ranks are given as shard=(rank, world)." if name in ("rank", "world", "num_replicas") else ""
-            hint = ranks or nearest(name, _NAMES) or "."
-            raise ArgumentError(
-                f"loader(): there is no argument '{name}'{hint} Arguments are: {', '.join(_NAMES)}", param=name
-            )
-    for name in ("epochs", "seed", "threads", "memory", "errors_max"):
-        value = options.get(name)
-        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__")):
-            raise ArgumentError(f"loader(): {name} is a whole number, not {value!r}", param=name)
-        if value is not None and value < 0:
-            raise ArgumentError(f"loader(): {name} must not be negative ({value})", param=name)
-        if value is not None and value >= 1 << 63:
-            raise ArgumentError(f"loader(): {name} must be below 2 to the 63rd ({value:.3g})", param=name)
-    for name in ("ordered", "pin_memory", "progress", "eval"):
-        if not isinstance(options.get(name, False), bool):
-            raise ArgumentError(f"loader(): {name} is True or False, not {options[name]!r:.60}", param=name)
-    if not isinstance(options.get("ledger"), (str, os.PathLike, type(None))):
-        raise ArgumentError(f"loader(): ledger is the path of a file, not {options['ledger']!r:.60}", param="ledger")
-    service = options.get("service")
-    if not isinstance(service, (str, type(None))):
-        raise ArgumentError(
-            f"loader(): service is the 'host:port' of a dispatcher, not {service!r:.60}", param="service"
-        )
-    for name in _SERVICE_FILES:
-        if not isinstance(options.get(name), (str, os.PathLike, type(None))):
-            raise ArgumentError(f"loader(): {name} is the path of a file, not {options[name]!r:.60}", param=name)
-    if not isinstance(options.get("service_tls_name"), (str, type(None))):
-        raise ArgumentError(
-            f"loader(): service_tls_name is the name in a certificate, not {options['service_tls_name']!r:.60}",
-            param="service_tls_name",
-        )
-    if options.get("service_compress", "auto") not in ("auto", "none", "lz4", "zstd"):
-        raise ArgumentError(
-            f"loader(): service_compress is 'auto', 'none', 'lz4' or 'zstd', not {options['service_compress']!r:.60}",
-            param="service_compress",
-        )
-    fleet = "ray" if options.get("ray", False) is not False else "workers" if options.get("workers") is not None else ""
-    if service is not None and fleet:
-        raise ArgumentError(
-            f"loader(): service= is for workers that run already, {fleet}= starts some; leave out one of them",
-            param=fleet,
-        )
-    for name in (*_SERVICE_FILES, "service_tls_name"):
-        if fleet and options.get(name) is not None:
-            raise ArgumentError(
-                f"loader(): workers that {fleet}= starts get a token of their own and no TLS; leave out {name}=",
-                param=name,
-            )
-    if (service is not None or fleet) and options.get("optimize", False):
-        raise ArgumentError(
-            "loader(): the order of a service's graph is fixed; use pipe.optimize(), or leave out optimize=",
-            param="optimize",
-        )
-    plan = options.get("plan")
-    if not isinstance(plan, (str, os.PathLike, type(None))):
-        raise ArgumentError(f"loader(): plan is a text or the path of a file, not {plan!r:.60}", param="plan")
-    for name in ("threads", "memory", "ordered"):
-        if plan is not None and options.get(name) is not None:
-            raise ArgumentError(f"loader(): {name} is decided by the plan; edit it there", param=name)
-    _check_optimize(options)
-    if options.get("epochs") == 0:
-        raise ArgumentError("loader(): epochs=0 would give no batches; None means unlimited", param="epochs")
-    timeout = options.get("timeout")
-    if timeout is not None and (
-        isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9
-    ):
-        raise ArgumentError(
-            f"loader(): timeout is a number of seconds above 0, or None; not {timeout!r:.60}", param="timeout"
-        )
-    if timeout is not None and options.get("threads") == 0:
-        raise ArgumentError(
-            "loader(): a timeout needs threads: with threads=0 the thread that runs the loop makes the batches, and "
-            "cannot look at the clock meanwhile",
-            param="timeout",
-        )
-    _demand(options.get("demand"))
-    one_of("on_error", options.get("on_error", "fail"), ("fail", "skip", "substitute"))
-    share.check(options.get("shard", "auto"))
-    one_of("even", options.get("even"), (None, "none", "drop", "repeat", "steps"))
-    if options.get("eval") and options.get("even") is not None:
-        raise ArgumentError(
-            "loader(): eval=True pads the shares, which gives equal steps; leave out even=", param="even"
-        )
-    one_of("output", options.get("output"), (None, "torch", "numpy", "jax", "headrace"))
-    return options  # type: ignore[return-value]
-
-
-def _check_optimize(options: Mapping[str, Any]) -> None:
-    chosen = options.get("optimize", False)
-    one_of("optimize", chosen, (False, True, "exact", "close", "relaxed"))
-    if not chosen:
-        return
-    if options.get("plan") is not None:
-        raise ArgumentError(
-            "loader(): a plan is of one order; give that of pipe.optimize(), or leave out optimize=", param="optimize"
-        )
-    if options.get("on_error") == "substitute":
-        raise ArgumentError(
-            "loader(): which record takes the place of a bad one depends on the order; use on_error='skip', or leave "
-            "out optimize=",
-            param="optimize",
-        )
-
-
-def with_service(pipeline: Pipeline, options: LoaderOptions) -> LoaderOptions:
-    """The options with the service that `Pipeline.distribute` names, if they have none."""
-    found = {node.service for node in numbered(pipeline._node) if node.service is not None}
-    if options.get("service") is not None or not found:
-        return options
-    if len(found) > 1:
-        raise ArgumentError(f"distribute(): one service at a time, not {' and '.join(sorted(found))}", param="service")
-    return {**options, "service": found.pop()}
-
-
-def engine_options(options: LoaderOptions) -> dict[str, Any]:
-    """The engine's options for those of a loader; without epochs, state and ranks."""
-    options = _checked(options)
-    threads = options.get("threads")
-    made: dict[str, Any] = {
-        "seed": int(options.get("seed") or 0),
-        "threads": int(threads or 0),
-        "variant": "inline" if threads == 0 else "threads",
-        "ordered": bool(options.get("ordered", True)),
-        "memory_bytes": int(options.get("memory") or 0),
-        "on_error": options.get("on_error", "fail"),
-        "errors_max": int(options.get("errors_max") or 0),
-        "timeout_ns": int((options.get("timeout") or 0) * 1e9),
-        "demand": _demand(options.get("demand")),
-    }
-    ledger, plan = options.get("ledger"), options.get("plan")
-    if ledger is not None:
-        made["ledger"] = os.fspath(ledger)
-    if options.get("service") is not None:
-        made["service"] = options["service"]
-    if options.get("service_tls_name") is not None:
-        made["service_tls_name"] = options["service_tls_name"]
-    if options.get("service_compress", "auto") != "auto":
-        made["service_compress"] = options["service_compress"]
-    for name in _SERVICE_FILES:
-        path: PathLike | None = options.get(name)  # type: ignore[assignment]
-        if path is not None:
-            made[name] = os.fspath(path)
-    if isinstance(plan, os.PathLike):
-        made["plan_name"] = os.fspath(plan)
-        with open(plan, encoding="utf-8") as file:
-            made["plan"] = file.read()
-    elif plan is not None:
-        made["plan"] = plan
-    return made
 
 
 def _member(options: LoaderOptions, lost: Callable[[], None]) -> Member | None:
@@ -293,26 +57,6 @@ def _member(options: LoaderOptions, lost: Callable[[], None]) -> Member | None:
 
     made = workers_of(workers, ray)
     return Member(made, lost) if made is not None else None
-
-
-def _converter(options: LoaderOptions) -> Callable[[_headrace.Field], Any]:
-    output, device = options.get("output"), options.get("device")
-    pin = bool(options.get("pin_memory", False))
-    if device is not None or pin:
-        if output not in (None, "torch"):
-            raise ArgumentError(f"device and pin_memory are torch's; output is '{output}'", param="device")
-        if str(device) != "cpu" or pin:
-            return batch.Device(device if device is not None else "cpu", pin)
-        output = "torch"
-    if output is None:
-        output = "torch" if "torch" in sys.modules else "numpy"
-    made: dict[str, Callable[[_headrace.Field], Any]] = {
-        "torch": batch.to_torch,
-        "numpy": batch.to_numpy,
-        "jax": batch.to_jax,
-        "headrace": batch.to_headrace,
-    }
-    return made[output]
 
 
 def _giver(
@@ -333,259 +77,6 @@ def _giver(
     return lambda got: join(structure, (convert(got.field(name)) for name in fields))
 
 
-class Run:
-    """One iteration over some epochs: the iterator of a `for`.
-
-    Thread-safe; each batch goes to one thread.
-    """
-
-    def __init__(self, loader: Loader, first: int, epochs: int | None, state: str | None) -> None:
-        self._loader = loader
-        self._given = loader._given
-        self._lock = threading.RLock()  # re-entrant: a signal handler may call close(), too
-        self._closing = self._finished = False
-        self._batch = 0  # records of the last one
-        self._closed_by = 0  # ident of a thread
-        self.first, self.epochs = first, epochs
-        self.given = False  # whether the loop received a batch
-        self.replaced = False  # ended early by another loop
-        self.start: dict[str, Any] | None = None  # the state that it resumes from
-        self.epoch = first
-        self._options = {**loader._engine, "epochs": epochs or 0, "epoch_first": first}
-        self._order = loader._order
-        self._changing = self._order  # None once the order stays
-        self._graph = loader._built.graph if self._order is None else self._order.graph
-        self._turn = threading.RLock()  # to take a batch, if the order may change; to move to another fleet
-        self._past: Past | None = None  # before it did
-        self._moves = 0  # to other fleets, since the last batch
-        self._iter: _headrace.Iter | None = None
-        self._iter = self._open(self._graph, state)
-        if loader._convert is batch.to_numpy:
-            _numpy.load()  # while the engine makes the first batch
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Any:
-        return self._given(self.take())
-
-    def _open(self, graph: _headrace.Graph, state: str | None) -> _headrace.Iter:
-        options = self._options if state is None else {**self._options, "state": state}
-        with translated():
-            return _headrace.Iter(graph, options)
-
-    def take(self) -> _headrace.Batch:
-        """The next batch as the engine gives it; StopIteration at the end."""
-        order = self._changing
-        if order is None:
-            return self._take(self._iter)
-        while not (self._turn.acquire(False) or self._turn.acquire(timeout=_TURN_S)):
-            if self._closing:
-                return self._take(self._iter)
-        try:
-            return self._take_in_order(order)
-        finally:
-            self._turn.release()
-
-    def _take_in_order(self, order: LiveOrder) -> _headrace.Batch:
-        """The same, in the best order that is known: changes to it first, if that can be now."""
-        run, epoch = self._iter, self.epoch
-        if run is None or order.graph is self._graph or not self._loader._may_change:
-            got = self._take(run)
-        else:
-            try:
-                state, stats = run.save(), run.stats()
-            except _headrace.Error:  # another thread closed it
-                return self._take(run)
-            if self._is_change_due(order, stats):
-                run = self._change(order, state, stats)
-            got = self._take(run)
-            if got.epoch != epoch and order.graph is not self._graph:
-                # The first batch of an epoch is made again, so that the epoch has one order.
-                got = self._take(self._change(order, state, stats))
-        self._batch = got.records
-        if order.is_settled:
-            self._changing = order if order.graph is not self._graph else None
-        elif self._iter is not None:
-            order.after_batch(self._iter, got.records)
-        return got
-
-    def _is_change_due(self, order: LiveOrder, stats: Mapping[str, Any]) -> bool:
-        """Whether to change before the next batch, and not only with the next epoch."""
-        if not self.given:
-            return True
-        if order.strictness != "exact" or self._loader.world > 1:
-            return False
-        left = None if self.epochs is None else self.first + self.epochs - 1 - self.epoch
-        return stats["errors"] == 0 and order.is_worth(stats, self._batch, left)
-
-    def _change(self, order: LiveOrder, state: str, stats: dict[str, Any]) -> _headrace.Iter:
-        """Continues from a state, at which the run had these statistics, in the order that was found."""
-        old = self._iter
-        assert old is not None
-        self._graph = order.graph
-        old.close()
-        try:
-            run = self._open(self._graph, state)
-        except HeadraceError as error:
-            order.give_up(str(error))
-            self._graph = order.graph
-            run = self._open(self._graph, state)
-        self._replace(old, run, stats)
-        return run
-
-    def _take(self, run: _headrace.Iter | None) -> _headrace.Batch:
-        if run is None:
-            if self.replaced:
-                raise StateError(
-                    "another loop over the same loader has begun, which ended this one; "
-                    "to run two at once, make a second loader with pipeline.loader()"
-                )
-            raise self._end()
-        try:
-            got = run.next()
-        except BaseException as error:
-            if isinstance(error, _headrace.Error) and self._moved(run):
-                return self._take(self._iter)
-            elsewhere = self._closing and self._closed_by != threading.get_ident()
-            if elsewhere and isinstance(error, _headrace.Error):
-                raise self._end() from None
-            self.close()
-            self._loader._drop_host()
-            with translated():
-                raise
-        if got is None:
-            self.close(finished=True)
-            raise StopIteration
-        self.given, self._moves = True, 0
-        if got.epoch != self.epoch:
-            with self._lock:
-                self.epoch = max(self.epoch, got.epoch)
-        if self._loader._progress is not None:
-            self._loader._progress.advance(self)
-        return got
-
-    def _moved(self, old: _headrace.Iter) -> bool:
-        """Whether the run continues on another fleet, because that of its workers was lost, which ended `old`."""
-        member = self._loader._member
-        if member is None:
-            return False
-        with self._turn:  # of the threads that share this run, one moves it
-            if self._iter is not old:
-                return self._iter is not None and not self._closing
-            if self._closing or not member.is_lost():
-                return False
-            try:
-                self._move(member, old)
-            except BaseException:
-                self.close()
-                raise
-        return True
-
-    def _move(self, member: Member, old: _headrace.Iter) -> None:
-        old.close()
-        if self._moves >= _MOVES_MAX:
-            raise StateError(f"the workers were lost {self._moves + 1} times without a batch between")
-        try:
-            state = old.save()
-        except _headrace.Error as error:
-            raise StateError(
-                "the workers were lost, and a run in completion order cannot be resumed on others: use ordered=True"
-            ) from error
-        self._moves += 1
-        self._options |= member.join()
-        self._replace(old, self._open(self._graph, state), old.stats())
-        member.tell()  # this one may be lost as well by now
-
-    def _replace(self, old: _headrace.Iter, run: _headrace.Iter, stats: dict[str, Any]) -> None:
-        """Continue in `run` where `old`, which had these statistics, was closed."""
-        from .live_order import Past
-
-        past = Past(stats if self._past is None else self._past.with_stats(stats), self.node_stats())
-        with self._lock:
-            closing = self._closing
-            if not closing:
-                self._iter, self._past = run, past
-        if closing:
-            run.close()
-            raise self._end()
-
-    def cancel(self) -> None:
-        """End the wait for a batch; the thread that waits finds out why."""
-        run = self._iter
-        if run is not None:
-            run.cancel()
-
-    def _end(self) -> Exception:
-        """The exception of a closed run: an error if another thread ended it early."""
-        if self._finished or self._closed_by == threading.get_ident():
-            return StopIteration()
-        return CancelledError("the loader was closed in another thread")
-
-    def save(self) -> str | None:
-        """The engine's state; None if the run has ended."""
-        run = self._iter
-        if run is None:
-            return None
-        with translated():
-            return _look(run.save)
-
-    def stats(self) -> dict[str, Any]:
-        """What the engine measured."""
-        run = self._iter
-        now = _look(run.stats) if run is not None else {}
-        return now if self._past is None else self._past.with_stats(now)
-
-    def demand(self, rate: float) -> None:
-        """Change the demand; nothing if the run has ended."""
-        run = self._iter
-        self._options["demand"] = rate  # for a change of the order
-        if run is not None:
-            with translated(), contextlib.suppress(_headrace.Error):  # closed meanwhile
-                run.demand(rate)
-
-    def node_stats(self) -> list[dict[str, Any]]:
-        """What the engine measured, by node."""
-        run = self._iter
-        try:
-            now = run.node_stats() if run is not None else []
-        except _headrace.Error:  # closed meanwhile
-            return []
-        return now if self._past is None else self._past.with_nodes(now)
-
-    def close(self, finished: bool = False) -> None:
-        """End threads and processes of this run; the loader keeps its position."""
-        with self._lock:
-            run = self._iter
-            if run is None or self._closing:
-                return
-            self._closing, self._finished, self._closed_by = True, finished, threading.get_ident()
-        self._keep_costs(run)
-        try:
-            run.close()  # first: then its statistics are available without waiting
-        finally:
-            try:
-                self._loader._ended(self, finished)
-            finally:
-                self._iter = None
-
-    def _keep_costs(self, run: _headrace.Iter) -> None:
-        """For later runs, unless another thread is in this one, which must not be waited for."""
-        if self._order is None or self._graph is not self._loader._built.graph:
-            return
-        if not self._turn.acquire(blocking=False):
-            return
-        try:
-            with contextlib.suppress(_headrace.Error):  # closed or interrupted already
-                self._order.after_run(run)
-        finally:
-            self._turn.release()
-
-    def __del__(self) -> None:
-        if getattr(self, "_iter", None) is not None:
-            self.close()
-
-
 class _Starting:
     """A thread starts a run, which others cannot see yet."""
 
@@ -597,14 +88,6 @@ class _Starting:
         """For a few seconds, unless this is that thread, or a child that was forked meanwhile."""
         if self._process == os.getpid() and self._thread != threading.get_ident():
             self.done.wait(_START_WAIT_S)
-
-
-def _look(ask: Callable[[], _T]) -> _T:
-    """The result of a query; retried if the run was closed while this thread waited for its turn."""
-    try:
-        return ask()
-    except _headrace.Error:
-        return ask()
 
 
 if TYPE_CHECKING:
@@ -641,7 +124,7 @@ class Loader(Generic[B]):
         self._engine = engine_options(with_service(pipeline, options))
         self._epochs = options.get("epochs", 1)
         self._demand = options.get("demand")
-        self._convert = _converter(options)
+        self._convert = converter(options)
         self._built = pipeline._built
         self._structure = self._built.structure
         if options.get("eval"):
@@ -758,7 +241,7 @@ class Loader(Generic[B]):
 
     @demand.setter
     def demand(self, demand: Demand) -> None:
-        self._engine["demand"] = _demand(demand)
+        self._engine["demand"] = demand_rate(demand)
         self._demand = demand
         run = self._current()
         if run is not None:

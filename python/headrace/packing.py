@@ -10,7 +10,8 @@ from . import _headrace
 from ._check import nearest, one_of, path_of
 from ._types import OnError, PathLike
 from .errors import ArgumentError, translated
-from .loader import Loader, Run
+from .loader import Loader
+from .loader_run import Run
 
 if TYPE_CHECKING:
     from .pipeline import Pipeline

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from .fleet import Workers
-    from .loader import B, Loader, LoaderOptions
+    from .loader import B, Loader
+    from .loader_options import LoaderOptions
     from .optimizing import Optimization
     from .packing import Packed, PackFormat, PackOptions
     from .profiling import Profile
@@ -408,7 +409,7 @@ class Pipeline(Methods):
     @checked
     def explain(self, **options: Unpack[LoaderOptions]) -> str:
         """A description of how it would be run, and why; `options` are those of `loader`."""
-        from .loader import engine_options
+        from .loader_options import engine_options
 
         with translated():
             text = self._built.graph.explain(engine_options(options), False)
@@ -433,7 +434,7 @@ class Pipeline(Methods):
         `options` are those of `loader`. Pass the text, edited or not, to `loader(plan=...)`, or
         save it for `headrace run --plan`. With `optimize=`, comments say what would not be measured.
         """
-        from .loader import engine_options
+        from .loader_options import engine_options
 
         with translated():
             text = self._built.graph.plan(engine_options(options), False)
@@ -672,7 +673,8 @@ class Pipeline(Methods):
             HeadraceError: an argument is wrong, or the pipeline cannot be run.
         """
         given = locals()  # the arguments
-        from .loader import Loader, changed
+        from .loader import Loader
+        from .loader_options import changed
 
         return Loader(self, **changed(given))
 

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .loader import Run
+    from .loader_run import Run
 
 _SECONDS = 0.1  # between updates
 

@@ -19,7 +19,8 @@ import pytest
 import headrace as hr
 import userfns
 from headrace import _headrace, live_order
-from headrace.loader import Loader, Run
+from headrace.loader import Loader
+from headrace.loader_run import Run
 
 
 @pytest.fixture

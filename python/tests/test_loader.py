@@ -23,7 +23,7 @@ import headrace as hr
 import userfns
 from conftest import run_script
 from headrace import _headrace, contact_sheet
-from headrace.loader import LoaderOptions, changed
+from headrace.loader_options import LoaderOptions, changed
 
 
 def numbers(batches: Any) -> list[int]:
