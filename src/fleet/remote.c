@@ -20,24 +20,16 @@
 #include "fleet/compressed.h"
 #include "fleet/fleet.h"
 #include "fleet/job.h"
-#include "fleet/loan.h"
 #include "fleet/parcel.h"
+#include "fleet/roster.h"
 #include "svc/client.h"
 
-#define WORKERS_MAX 64u
+#define WORKERS_MAX (HR_ROSTER_MAX + 16u) /* connections, those that close included */
 #define PEERS_MAX (WORKERS_MAX + 1)
 #define PIECES_MAX 8192u              /* frames that are held */
 #define BUDGET ((size_t)256 << 20)    /* bytes of batches held and on their way */
 #define JOIN_NS (10000 * HR_FLEET_MS) /* to be accepted by the dispatcher at first */
 #define WAKE_NS (100 * HR_FLEET_MS)   /* a waiting consumer looks */
-
-struct worker {
-    char *address;               /* NULL: free */
-    uint32_t peer;               /* made or not; 0: none */
-    struct hr_borrower borrower; /* of a worker on this host */
-    uint64_t retry_ns;
-    bool listed; /* by the dispatcher, the last time */
-};
 
 struct hr_remote {
     /* Fixed. */
@@ -58,7 +50,7 @@ struct hr_remote {
     struct hr_desk *desk;
     struct hr_pool *pool;     /* of parcels that came compressed */
     uint64_t last_connection; /* to a worker */
-    struct worker workers[WORKERS_MAX];
+    struct hr_roster roster;
     uint32_t dispatcher; /* its connection, made or not; 0: none */
     uint64_t retry_ns;
     uint64_t patient_ns;   /* the run fails if it is not accepted in JOIN_NS from here */
@@ -91,14 +83,6 @@ static void fail(struct hr_remote *r, const struct hr_error *error)
     pthread_cond_signal(&r->ready);
 }
 
-static struct worker *worker_of(struct hr_remote *r, uint32_t peer)
-{
-    for (size_t i = 0; i < WORKERS_MAX; i++)
-        if (r->workers[i].peer == peer && r->workers[i].address != NULL)
-            return &r->workers[i];
-    return NULL;
-}
-
 static void on_connected(void *user, uint32_t peer)
 {
     struct hr_remote *r = user;
@@ -113,7 +97,7 @@ static void on_connected(void *user, uint32_t peer)
 static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
 {
     struct hr_remote *r = user;
-    struct worker *worker = worker_of(r, peer);
+    struct hr_roster_worker *worker = hr__roster_find(&r->roster, peer);
     uint64_t now = hr__now_ns(), retry = now + HR_FLEET_RETRY_NS;
 
     hr__client_lost(&r->client, peer);
@@ -135,48 +119,6 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     }
 }
 
-static struct worker *find_worker(struct hr_remote *r, const char *address, size_t length)
-{
-    for (size_t i = 0; i < WORKERS_MAX; i++)
-        if (r->workers[i].address != NULL && strlen(r->workers[i].address) == length &&
-            memcmp(r->workers[i].address, address, length) == 0)
-            return &r->workers[i];
-    return NULL;
-}
-
-static void add_worker(struct hr_remote *r, const char *address, size_t length)
-{
-    struct worker *worker = find_worker(r, address, length);
-
-    for (size_t i = 0; worker == NULL && i < WORKERS_MAX; i++)
-        if (r->workers[i].address == NULL) {
-            r->workers[i] = (struct worker){.address = hr__strndup(address, length)};
-            worker = &r->workers[i];
-        }
-    if (worker != NULL)
-        worker->listed = true;
-}
-
-/* The dispatcher's list: one address per line. Those that are not in it are forgotten
- * once their connection is lost. */
-static void take_list(struct hr_remote *r, const char *text, size_t bytes)
-{
-    const char *end = text + bytes;
-
-    for (size_t i = 0; i < WORKERS_MAX; i++)
-        r->workers[i].listed = false;
-    while (text < end) {
-        const char *line = memchr(text, '\n', (size_t)(end - text));
-
-        if (line == NULL)
-            return;
-        if (line > text && (size_t)(line - text) < HR_NET_ADDRESS_MAX &&
-            memchr(text, '\0', (size_t)(line - text)) == NULL)
-            add_worker(r, text, (size_t)(line - text));
-        text = line + 1;
-    }
-}
-
 static void take_error(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame)
 {
     struct hr_error error = {0};
@@ -188,7 +130,7 @@ static void take_error(struct hr_remote *r, uint32_t peer, const struct hr_frame
         r->full = true;
         r->patient_ns = hr__now_ns();
     }
-    if (worker_of(r, peer) != NULL && !hr__client_is_passing(error.code))
+    if (hr__roster_find(&r->roster, peer) != NULL && !hr__client_is_passing(error.code))
         fail(r, &error);
 }
 
@@ -216,7 +158,7 @@ static void take_parcel(struct hr_remote *r, uint32_t peer, const struct hr_fram
 static void take_segment(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame)
 {
     int fd = frame->u.segment.bytes > 0 ? hr__net_take_fd(r->net, peer) : -1;
-    struct worker *worker = worker_of(r, peer);
+    struct hr_roster_worker *worker = hr__roster_find(&r->roster, peer);
     struct hr_error error = {0};
 
     if (worker == NULL) {
@@ -232,7 +174,7 @@ static void take_segment(struct hr_remote *r, uint32_t peer, const struct hr_fra
 static void take_shared(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame,
                         struct hr_buffer *data)
 {
-    struct worker *worker = worker_of(r, peer);
+    struct hr_roster_worker *worker = hr__roster_find(&r->roster, peer);
     struct hr_borrowed borrowed;
     struct hr_error error = {0};
 
@@ -254,10 +196,12 @@ static void return_loans(struct hr_remote *r)
     uint64_t connection;
 
     while (hr__desk_take(r->desk, &connection, &frame.position))
-        for (size_t i = 0; i < WORKERS_MAX; i++)
-            if (r->workers[i].peer != 0 &&
-                r->workers[i].borrower.connection == connection)
-                hr__net_send(r->net, r->workers[i].peer, &frame);
+        for (size_t i = 0; i < HR_ROSTER_MAX; i++) {
+            const struct hr_roster_worker *worker = &r->roster.workers[i];
+
+            if (worker->peer != 0 && worker->borrower.connection == connection)
+                hr__net_send(r->net, worker->peer, &frame);
+        }
 }
 
 static void on_woken(void *user)
@@ -327,7 +271,8 @@ dial(struct hr_remote *r, const char *address, uint64_t *retry_ns, uint64_t now)
 }
 
 /* On this host if it is there. */
-static void dial_worker(struct hr_remote *r, struct worker *worker, uint64_t now)
+static void
+dial_worker(struct hr_remote *r, struct hr_roster_worker *worker, uint64_t now)
 {
     if (now < worker->retry_ns)
         return;
@@ -338,17 +283,14 @@ static void dial_worker(struct hr_remote *r, struct worker *worker, uint64_t now
 
 static void dial_workers(struct hr_remote *r, uint64_t now)
 {
-    for (size_t i = 0; i < WORKERS_MAX; i++) {
-        struct worker *worker = &r->workers[i];
+    if (r->dispatcher != 0)
+        hr__roster_expire(&r->roster, now, &r->actions);
+    perform(r);
+    for (size_t i = 0; i < HR_ROSTER_MAX; i++) {
+        struct hr_roster_worker *worker = &r->roster.workers[i];
 
-        if (worker->address == NULL || worker->peer != 0)
-            continue;
-        if (worker->listed) {
+        if (worker->listed && worker->peer == 0)
             dial_worker(r, worker, now);
-        } else if (r->dispatcher != 0) {
-            hr__free(worker->address);
-            *worker = (struct worker){0};
-        }
     }
 }
 
@@ -360,7 +302,9 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
     if (take_batches(r, peer, frame, data))
         return;
     if (frame->type == HR_FRAME_WORKERS && peer == r->dispatcher)
-        take_list(r, hr_buffer_data(data), hr_buffer_bytes(data));
+        hr__roster_take(&r->roster, hr_buffer_data(data), hr_buffer_bytes(data),
+                        hr__now_ns(), &r->actions);
+    perform(r);
     if (frame->type == HR_FRAME_ERROR)
         take_error(r, peer, frame);
     hr__client_frame(&r->client, peer, frame, hr__now_ns(), &r->actions);
@@ -463,6 +407,7 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
                         bool bare, struct hr_error *reterr)
 {
     struct hr_client_options client = {.workers_max = WORKERS_MAX,
+                                       .parts = HR_FLEET_TEAM_MAX,
                                        .beat_ns = HR_FLEET_BEAT_NS};
     struct hr_net_options net = {.peers_max = PEERS_MAX,
                                  .payload_max = HR_FRAME_DATA_MAX,
@@ -518,10 +463,7 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
 
 static void finish(struct hr_remote *r)
 {
-    for (size_t i = 0; i < WORKERS_MAX; i++) {
-        hr__borrow_finish(&r->workers[i].borrower);
-        hr__free(r->workers[i].address);
-    }
+    hr__roster_finish(&r->roster);
     for (;;) {
         struct hr_parcel *held = hr__cursor_drop(&r->cursor);
 

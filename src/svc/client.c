@@ -15,8 +15,11 @@ hr__client_init(struct hr_client *client, struct hr_cursor *cursor,
     memset(client, 0, sizeof *client);
     client->options = *options;
     client->cursor = cursor;
-    return hr__credit_init(&client->credit, options->workers_max, cursor->options.budget,
-                           reterr);
+    HR_TRY(hr__credit_init(&client->credit, options->workers_max, cursor->options.budget,
+                           reterr));
+    if (options->parts > 0)
+        client->credit.parts = options->parts;
+    return HR_OK;
 }
 
 void hr__client_finish(struct hr_client *client)

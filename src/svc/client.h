@@ -23,10 +23,11 @@ enum hr_client_state {
 };
 
 struct hr_client_options {
-    uint64_t nonce; /* random */
-    size_t workers_max;
-    uint64_t beat_ns; /* between progress messages; retries */
-    unsigned kinds;   /* of compression that it takes: bits 1 << enum hr_compression */
+    uint64_t nonce;     /* random */
+    size_t workers_max; /* connections */
+    size_t parts;       /* of the budget; 0: workers_max */
+    uint64_t beat_ns;   /* between progress messages; retries */
+    unsigned kinds;     /* of compression that it takes: bits 1 << enum hr_compression */
 };
 
 struct hr_client {

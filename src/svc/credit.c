@@ -10,7 +10,7 @@
 enum hr_err hr__credit_init(struct hr_credit *credit, size_t workers, uint64_t budget,
                             struct hr_error *reterr)
 {
-    credit->room = workers;
+    credit->room = credit->parts = workers;
     credit->budget = budget;
     credit->workers = hr__calloc(workers + 1, sizeof *credit->workers);
     if (credit->workers == NULL)
@@ -90,7 +90,7 @@ void hr__credit_give(struct hr_credit *credit, const struct hr_credit_use *use,
                      struct hr_actions *actions)
 {
     uint64_t used = use->held, budget = credit->budget;
-    uint64_t part = budget > credit->room ? budget / credit->room : 1;
+    uint64_t part = budget > credit->parts ? budget / credit->parts : 1;
 
     for (size_t i = 0; i < credit->room; i++)
         used += on_its_way(&credit->workers[i]);

@@ -26,6 +26,7 @@ struct hr_credit_worker {
 struct hr_credit {
     struct hr_credit_worker *workers;
     size_t room;
+    size_t parts; /* of the budget: `room`, if nobody says otherwise */
     uint64_t budget;
 };
 
