@@ -49,8 +49,9 @@ struct hr_dispatcher_options {
     const char *tls_cert; /* PEM files of TLS, see above; NULL: as the environment says */
     const char *tls_key;
     const char *tls_client_ca;
-    bool insecure;        /* may listen beyond this machine without a token */
-    uint64_t reserved[4]; /* zero */
+    bool insecure;            /* may listen beyond this machine without a token */
+    uint32_t workers_per_run; /* that a run connects to, at most 64 */
+    uint64_t reserved[4];     /* zero */
 };
 
 struct hr_worker_options {
@@ -77,8 +78,8 @@ struct hr_worker_options {
     uint64_t reserved[3]; /* zero */
 };
 
-/* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 10 s; drain_ns 30 s.
- */
+/* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 64 workers per run;
+ * 10 s; drain_ns 30 s. */
 HR_API void hr_dispatcher_options_init(struct hr_dispatcher_options *options);
 HR_API void hr_worker_options_init(struct hr_worker_options *options);
 

@@ -11,6 +11,7 @@
 
 #define PEERS 1024
 #define JOBS 256
+#define WORKERS_PER_RUN 64
 #define HELLO_SECONDS 10
 #define MORE_FILES 256 /* besides connections */
 
@@ -19,7 +20,7 @@ struct dispatcher_options {
     const char *tls_cert, *tls_key, *tls_client_ca;
     const char *config;
     bool insecure, show_config;
-    int64_t peers, jobs, hello_timeout;
+    int64_t peers, jobs, workers_per_run, hello_timeout;
 };
 
 #define AT(field) offsetof(struct dispatcher_options, field)
@@ -32,6 +33,9 @@ static const struct cli_option dispatcher_table[] = {
      "connections at a time; default 1024", 1, 65536},
     {"jobs", 0, CLI_INT, AT(jobs), "N",
      "runs at a time; default 256", 1, 65536},
+    {"workers-per-run", 0, CLI_INT, AT(workers_per_run), "N",
+     "workers that a run connects to; with more workers each run is given some of them; "
+     "default 64", 1, WORKERS_PER_RUN},
     {"hello-timeout", 0, CLI_INT, AT(hello_timeout), "SECONDS",
      "close connections that have not said who they are by then; default 10", 1, 3600},
     {"control", 0, CLI_TEXT, AT(control), "HOST:PORT",
@@ -147,6 +151,7 @@ static int dispatcher_run(void *values, const struct cli_rest *rest)
     dispatcher.listen = options->listen;
     dispatcher.peers_max = (uint32_t)options->peers;
     dispatcher.jobs_max = (uint32_t)options->jobs;
+    dispatcher.workers_per_run = (uint32_t)options->workers_per_run;
     dispatcher.control = options->control;
     dispatcher.events_file = options->events;
     dispatcher.token_file = options->token_file;
@@ -175,6 +180,7 @@ const struct cli_command cmd_dispatcher = {
     .defaults = &(const struct dispatcher_options){.listen = "127.0.0.1:7070",
                                                    .peers = PEERS,
                                                    .jobs = JOBS,
+                                                   .workers_per_run = WORKERS_PER_RUN,
                                                    .hello_timeout = HELLO_SECONDS},
     .settings_unless = "fd",
     .run = dispatcher_run,

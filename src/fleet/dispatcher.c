@@ -80,11 +80,45 @@ static void send_list(struct hr_dispatcher_process *d, uint32_t to)
         1);
 }
 
-/* After a change, and until all clients know it; of long lists a tick sends a part. One
- * list at a time, so that a client that does not read gathers none. */
+/* The role says which workers a client is to use. */
+static void tell_workers(struct hr_dispatcher_process *d, uint32_t to,
+                         const struct hr_action_workers *workers)
+{
+    struct hr_frame frame = {.type = HR_FRAME_WORKERS};
+    struct hr_str list;
+
+    hr__str_init(&list);
+    for (uint32_t i = 0; i < workers->count; i++) {
+        const char *address = d->peers[workers->peers[i]].address;
+
+        if (address ==
+            NULL) /* it has not said it, or is gone: the client is told again */
+            continue;
+        hr__str_add(&list, address);
+        hr__str_add(&list, "\n");
+        frame.count++;
+    }
+    if (hr__str_ok(&list))
+        hr__fleet_send_text(net_of(d), to, &frame, hr__str_text(&list), list.length);
+    else
+        hr__net_drop(net_of(d), to);
+    hr__str_finish(&list);
+}
+
+static void perform(struct hr_dispatcher_process *d)
+{
+    for (size_t i = 0; i < d->actions.count; i++)
+        if (d->actions.items[i].kind == HR_ACTION_TELL)
+            tell_workers(d, d->actions.items[i].peer, &d->actions.items[i].u.workers);
+    hr__fleet_perform(net_of(d), &d->actions);
+}
+
+/* While all clients use all workers: after a change, and until all clients know it. Of
+ * many lists a tick sends a part. One list at a time, so that a client that does not read
+ * gathers none. */
 static void send_lists(struct hr_dispatcher_process *d)
 {
-    bool due = d->lists_due;
+    bool due = d->lists_due && !d->role.divided;
     size_t bytes = 0;
 
     d->lists_due = false;
@@ -139,6 +173,7 @@ static void take_address(struct hr_dispatcher_process *d, uint32_t peer, const c
         return;
     }
     set_address(d, peer, address);
+    hr__lease_tell_users(&d->role, peer);
 }
 
 enum hr_err hr__dispatcher_drain(struct hr_dispatcher_process *d, const char *address,
@@ -286,7 +321,8 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
     }
     d->peers[peer].is_client = true;
     memcpy(d->peers[peer].job, name, sizeof name);
-    send_list(d, peer);
+    if (!d->role.divided)
+        send_list(d, peer);
 }
 
 /* ---- events ---- */
@@ -325,10 +361,12 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
     } else if (frame->type == HR_FRAME_TRAFFIC) {
         take_traffic(d, peer, frame);
     } else {
+        if (frame->type == HR_FRAME_HELLO)
+            hr__lease_set_host(&d->role, peer, hr__net_host(net_of(d), peer));
         if (hr__lease_frame(&d->role, peer, frame, hr__now_ns(), &d->actions, &error) !=
             HR_OK)
             hr__fleet_refuse(net_of(d), peer, &error);
-        hr__fleet_perform(net_of(d), &d->actions);
+        perform(d);
     }
     if (frame->type == HR_FRAME_GOODBYE)
         d->peers[peer].goodbye = true;
@@ -362,7 +400,7 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
         set_address(d, peer, NULL);
     d->peers[peer] = (struct hr_dispatcher_peer){0};
     hr__lease_lost(&d->role, peer, hr__now_ns(), &d->actions);
-    hr__fleet_perform(net_of(d), &d->actions);
+    perform(d);
 }
 
 static void on_tick(void *user)
@@ -370,7 +408,7 @@ static void on_tick(void *user)
     struct hr_dispatcher_process *d = user;
 
     hr__lease_tick(&d->role, hr__now_ns(), &d->actions);
-    hr__fleet_perform(net_of(d), &d->actions);
+    perform(d);
     send_lists(d);
     review_jobs(d);
 }
@@ -439,6 +477,7 @@ static enum hr_err init(struct hr_dispatcher_process *d,
 {
     const struct hr_lease_options lease = {.peers_max = o->peers_max,
                                            .jobs_max = o->jobs_max,
+                                           .team_max = o->workers_per_run,
                                            .ranges_max = RANGES_MAX,
                                            .lease_min = 1,
                                            .lease_max = LEASE_MAX,

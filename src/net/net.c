@@ -13,12 +13,15 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/hash.h"
 #include "net/address.h"
 #include "net/sigpipe.h"
 
 /* A peer that vanishes without a word is noticed after about this long. */
 #define SILENT_S 10
 #define PROBE_S 2
+#define THIS_HOST 1u /* for hr__net_host() */
+#define OTHER_HOST 2u
 
 void hr__net_lock(struct hr_net *net)
 {
@@ -87,6 +90,30 @@ static bool is_local(int fd)
     return getsockname(fd, (struct sockaddr *)&own, &own_bytes) == 0 &&
            getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) == 0 &&
            hr__address_is_same_host(&own, &peer);
+}
+
+static uint64_t host_of(int fd)
+{
+    struct sockaddr_storage peer = {0};
+    socklen_t bytes = sizeof peer;
+    char host[HR_NET_ADDRESS_MAX];
+    uint16_t port;
+
+    if (is_local(fd))
+        return THIS_HOST;
+    if (getpeername(fd, (struct sockaddr *)&peer, &bytes) != 0)
+        return 0;
+    hr__address_parts(&peer, bytes, host, sizeof host, &port);
+    return host[0] != '\0' ? hr__hash64(host, strlen(host), 0) | OTHER_HOST : 0;
+}
+
+uint64_t hr__net_host(const struct hr_net *net, uint32_t peer)
+{
+    const struct hr_conn *conn = peer <= net->options.peers_max ? net->conns[peer] : NULL;
+
+    if (conn == NULL)
+        return 0;
+    return conn->local ? THIS_HOST : host_of(conn->fd);
 }
 
 /* Settings that only help: failure is harmless. Congestion controls that pace (BBR) take

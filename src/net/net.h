@@ -141,6 +141,10 @@ void hr__net_send_fd(struct hr_net *net, uint32_t peer, const struct hr_frame *f
 /* The next descriptor that came with a frame, which the caller owns; -1: none. */
 int hr__net_take_fd(struct hr_net *net, uint32_t peer);
 
+/* A number of the machine on which the peer of a connection runs; 0: unknown. Different
+ * addresses of one machine, but this one, look like different machines. */
+uint64_t hr__net_host(const struct hr_net *net, uint32_t peer);
+
 /* Bytes that wait. */
 size_t hr__net_queued(const struct hr_net *net, uint32_t peer);
 

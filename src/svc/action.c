@@ -61,6 +61,14 @@ void hr__close(struct hr_actions *actions, hr_peer peer)
     add(actions, HR_ACTION_CLOSE)->peer = peer;
 }
 
+struct hr_action_workers *hr__tell(struct hr_actions *actions, hr_peer client)
+{
+    struct hr_action *action = add(actions, HR_ACTION_TELL);
+
+    action->peer = client;
+    return &action->u.workers;
+}
+
 void hr__refuse(struct hr_actions *actions, hr_peer peer, enum hr_err code,
                 const char *format, ...)
 {

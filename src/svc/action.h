@@ -38,6 +38,13 @@ enum hr_action_kind {
     HR_ACTION_SEND,
     HR_ACTION_JOURNAL,
     HR_ACTION_CLOSE, /* after what was sent before */
+    HR_ACTION_TELL,  /* a client which workers to use: a WORKERS frame */
+};
+
+#define HR_ACTION_WORKERS_MAX 64u
+struct hr_action_workers {
+    uint32_t count;
+    hr_peer peers[HR_ACTION_WORKERS_MAX]; /* their connections to the dispatcher */
 };
 
 struct hr_action {
@@ -46,6 +53,7 @@ struct hr_action {
     union {
         struct hr_frame frame;
         struct hr_row row;
+        struct hr_action_workers workers;
     } u;
 };
 
@@ -73,6 +81,7 @@ hr__send(struct hr_actions *actions, hr_peer peer, enum hr_frame_type type);
 struct hr_row *
 hr__journal(struct hr_actions *actions, enum hr_row_kind kind, uint64_t job);
 void hr__close(struct hr_actions *actions, hr_peer peer);
+struct hr_action_workers *hr__tell(struct hr_actions *actions, hr_peer client);
 
 /* Sends an ERROR (printf format) and closes. */
 void hr__refuse(struct hr_actions *actions, hr_peer peer, enum hr_err code,

@@ -1,8 +1,8 @@
 /*
  * svc/lease.c - the dispatcher's events: who is who, cursors, leases that end.
  *
- * lease_jobs.c keeps the jobs, lease_grant.c gives leases out, lease_tick.c looks at the
- * time.
+ * lease_jobs.c keeps the jobs, lease_team.c says who works for whom, lease_grant.c gives
+ * leases out, lease_tick.c looks at the time.
  */
 #include "svc/lease.h"
 
@@ -36,6 +36,7 @@ void hr__lease_end_all(struct hr_dispatcher *d, struct hr_lease_consumer *consum
 {
     while (consumer->leases.count > 0)
         hr__lease_end(d, consumer, consumer->leases.count - 1);
+    hr__lease_team_dissolve(d, consumer);
 }
 
 /* The worker has sent it, or the client has it already. */
@@ -79,6 +80,7 @@ bool hr__lease_drain(struct hr_dispatcher *d, hr_peer peer)
     d->leaving_count += !d->peers[peer].leaving;
     d->peers[peer].leaving = true;
     hr__lease_queue_worker(d, peer);
+    hr__lease_team_leave(d, peer);
     return true;
 }
 
@@ -162,6 +164,7 @@ hello_worker(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame
         p->slots = frame->count;
         d->worker_count++;
         hr__lease_queue_worker(d, peer);
+        hr__lease_team_join(d, peer);
     }
     answer = hr__send(actions, peer, HR_FRAME_WELCOME);
     answer->u.welcome.nonce = frame->u.hello.nonce;
@@ -272,6 +275,7 @@ static void seat(struct hr_dispatcher *d, struct hr_lease_job *job,
     p->rank = frame->u.hello.rank;
     p->generation = consumer->generation;
     consumer->peer = peer;
+    consumer->told = false;
     consumer->moved_ns = now;
     move_cursor(d, job, consumer, hr__share_below(&share, frame->position), now);
     hr__lease_queue_consumer(d, job, consumer);
@@ -321,6 +325,7 @@ hello_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame
     answer->job = frame->job;
     answer->u.welcome.nonce = frame->u.hello.nonce;
     answer->u.welcome.window = job->options.window;
+    hr__lease_team_review(d, consumer, now, actions);
     hr__lease_grant(d, 0, &(struct hr_lease_seat){job, consumer}, now, actions);
     return HR_OK;
 }
@@ -425,6 +430,7 @@ from_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame,
     consumer = &job->consumers[p->rank];
     if (consumer->peer != peer) { /* a HELLO on an older connection came later */
         consumer->peer = peer;
+        consumer->told = false;
         hr__lease_queue_consumer(d, job, consumer);
     }
     share = hr__lease_share(job, p->rank);

@@ -9,6 +9,11 @@
  * Journalled are memberships, generations and, lazily, acknowledged cursors: nothing per
  * lease. docs/service.md has the protocol.
  *
+ * A client connects to `team_max` workers at most. With no more workers than that every
+ * consumer uses all of them. Once there are more, the dispatcher is divided: each
+ * consumer has a team of workers (lease_team.c), is told it (HR_ACTION_TELL), and only
+ * they get its leases.
+ *
  * A pure state machine (svc/action.h); times are nanoseconds of any monotonic clock. All
  * tables have a fixed size, so after setup only a change of membership allocates.
  */
@@ -25,9 +30,11 @@
 #define HR_LEASE_TICK_PEERS 1024u
 #define HR_LEASE_TICK_CONSUMERS 256u
 #define HR_LEASE_DOUBTS 4u /* degrees of doubt about a worker; the last one is open */
+#define HR_LEASE_TEAM_MAX HR_ACTION_WORKERS_MAX
 
 struct hr_lease_options {
     size_t peers_max, jobs_max;
+    size_t team_max;               /* workers of a consumer; 0: all */
     size_t ranges_max;             /* leases of one consumer */
     uint64_t lease_min, lease_max; /* positions of a lease */
     uint64_t target_ns;            /* time that a worker should take for one */
@@ -44,7 +51,18 @@ struct hr_lease_job_options {
     uint32_t world;
 };
 
+struct hr_lease_consumer;
+
+/* A place in a consumer's team. */
+struct hr_lease_tie {
+    struct hr_lease_consumer *consumer;
+    hr_peer worker; /* 0: none */
+    hr_peer former; /* the client uses this one until it is done; 0: none */
+    struct hr_lease_tie *next, *previous; /* of the worker's, a ring */
+};
+
 struct hr_lease_consumer {
+    uint64_t job;
     uint32_t generation;
     uint64_t nonce;           /* of the incarnation that has this generation */
     hr_peer peer;             /* 0: not connected */
@@ -54,6 +72,12 @@ struct hr_lease_consumer {
     uint64_t acked;       /* of the epoch */
     uint64_t outstanding; /* positions that are leased and not served */
     struct hr_ranges leases;
+    bool lacks; /* it may lack leases; it is not queued if its team has no room */
+    /* Its team: `team_max` places, of which `tied` have a worker and `replaced` a former
+     * one. */
+    struct hr_lease_tie *team;
+    uint32_t tied, replaced;
+    bool told; /* its client knows the team */
 };
 
 struct hr_lease_job {
@@ -86,7 +110,11 @@ struct hr_lease_peer {
     double ns_per_position; /* 0: unknown */
     uint64_t finished_ns;
     uint64_t finished; /* positions, since it connected */
-    bool leaving; /* gets no more leases; what it has sent stays sent when it is gone */
+    bool leaving;  /* gets no more leases; what it has sent stays sent when it is gone */
+    uint64_t host; /* where it runs; 0: unknown */
+    hr_peer beside, beside_of; /* a ring of workers with hosts of the same bucket */
+    uint32_t users;            /* ties, of a worker */
+    struct hr_lease_tie *ties; /* one of them; the next one to be looked at */
 };
 
 /* Since the dispatcher began. Positions count once per lease. */
@@ -110,6 +138,12 @@ struct hr_dispatcher {
     /* Workers that have room for a lease, by degree of doubt and positions outstanding;
      * jobs that may lack leases, by those of the consumer that has the fewest. */
     struct hr_queue idle[HR_LEASE_DOUBTS], hungry;
+    bool divided; /* there are teams: there were more workers than a team has */
+    /* Workers that may join a team, by the number of teams that they are in: the fewest
+     * first, the most first. */
+    struct hr_queue unused, busy;
+    hr_peer *hosts;    /* buckets by host: a worker, or 0 */
+    uint64_t *room;    /* by worker: HR_LEASE_NO_ROOM, or its degree and outstanding */
     size_t next_job;   /* that a tick looks at */
     hr_peer next_peer; /* the same, from 0 on */
 };
@@ -140,6 +174,12 @@ void hr__lease_tick(struct hr_dispatcher *d, uint64_t now, struct hr_actions *ac
 
 /* No more leases for this worker. False if the peer is none. */
 bool hr__lease_drain(struct hr_dispatcher *d, hr_peer peer);
+
+/* Where a peer runs, before its first frame: any number but 0 that its host alone has. A
+ * team prefers workers on its client's host. */
+void hr__lease_set_host(struct hr_dispatcher *d, hr_peer peer, uint64_t host);
+/* The clients that use this worker are told again: it has another address. */
+void hr__lease_tell_users(struct hr_dispatcher *d, hr_peer worker);
 
 /* NULL if there is none. */
 struct hr_lease_job *hr__lease_find_job(const struct hr_dispatcher *d, uint64_t id);

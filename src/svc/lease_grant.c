@@ -4,11 +4,14 @@
  *
  * A worker gets leases for twice the target time, in one message, when it has less than
  * the target time left; its measured speed turns time into positions. Among consumers
- * this is max-min fair in positions in work.
+ * this is max-min fair in positions in work. With teams, a worker that lacks work looks
+ * at some of the consumers that it works for, and at the next ones the next time.
  */
 #include "svc/lease_internal.h"
 
 #include "svc/mutant.h"
+
+#define USERS 64u /* consumers of a worker that are looked at for a grant */
 
 /* ---- workers ---- */
 
@@ -26,10 +29,13 @@ static uint64_t pace(const struct hr_dispatcher *d, const struct hr_lease_peer *
     return count > o->lease_min ? count : o->lease_min;
 }
 
-/* Positions with which all workers share the window. */
+/* Positions with which all workers of a consumer share the window. */
 static uint64_t portion(const struct hr_dispatcher *d, uint64_t window)
 {
-    uint64_t most = window / (2 * (d->worker_count > 0 ? d->worker_count : 1));
+    uint64_t count = d->divided && d->worker_count > d->options.team_max
+                         ? d->options.team_max
+                         : d->worker_count;
+    uint64_t most = window / (2 * (count > 0 ? count : 1));
 
     return most > d->options.lease_min ? most : d->options.lease_min;
 }
@@ -52,27 +58,31 @@ void hr__lease_queue_worker(struct hr_dispatcher *d, hr_peer peer)
         p->degree = degree;
     }
     if (p->role == HR_FRAME_WORKER && !p->leaving && p->held < p->slots &&
-        p->outstanding < pace(d, p))
+        p->outstanding < pace(d, p)) {
         hr__queue_put(&d->idle[degree], peer, p->outstanding);
-    else
+        d->room[peer] = (uint64_t)degree << HR_LEASE_DEGREE_SHIFT | p->outstanding;
+    } else {
         hr__queue_remove(&d->idle[degree], peer);
+        d->room[peer] = HR_LEASE_NO_ROOM;
+    }
 }
 
-/* Of the workers with the least doubt about them the one that has the least in work. */
-static hr_peer find_worker(const struct hr_dispatcher *d, hr_peer only, uint64_t window)
+/* Of the consumer's workers with the least doubt about them the one that has the least in
+ * work. */
+static hr_peer
+find_worker(const struct hr_dispatcher *d, hr_peer only, const struct hr_lease_seat *seat)
 {
-    uint64_t most = portion(d, window);
+    uint64_t most = portion(d, seat->job->options.window);
 
+    if (only == 0 && d->divided)
+        return hr__lease_team_find(d, seat->consumer, most);
     for (size_t i = 0; only == 0 && i < HR_LEASE_DOUBTS; i++) {
         const struct hr_queue_item *first = hr__queue_first(&d->idle[i]);
 
         if (first != NULL && first->key < most)
             return first->number;
     }
-    return only != 0 && d->idle[d->peers[only].degree].places[only] != 0 &&
-                   d->peers[only].outstanding < most
-               ? only
-               : 0;
+    return only != 0 && hr__lease_has_room(d, only, most) ? only : 0;
 }
 
 /* ---- consumers ---- */
@@ -102,15 +112,24 @@ void hr__lease_queue_job(struct hr_dispatcher *d, const struct hr_lease_job *job
 }
 
 void hr__lease_queue_consumer(struct hr_dispatcher *d, struct hr_lease_job *job,
-                              const struct hr_lease_consumer *consumer)
+                              struct hr_lease_consumer *consumer)
 {
     uint32_t rank = (uint32_t)(consumer - job->consumers);
 
-    if (consumer->peer != 0 && consumer->leases.count < consumer->leases.room)
+    consumer->lacks =
+        consumer->peer != 0 && consumer->leases.count < consumer->leases.room;
+    if (consumer->lacks)
         hr__queue_put(&job->hungry, rank, consumer->outstanding);
     else
         hr__queue_remove(&job->hungry, rank);
     hr__lease_queue_job(d, job);
+}
+
+static void unqueue_consumer(struct hr_dispatcher *d, const struct hr_lease_seat *seat)
+{
+    hr__queue_remove(&seat->job->hungry,
+                     (uint32_t)(seat->consumer - seat->job->consumers));
+    hr__lease_queue_job(d, seat->job);
 }
 
 /* The consumer that lacks leases and has the least in work. Those whose turn has come and
@@ -132,8 +151,8 @@ static bool find_consumer(struct hr_dispatcher *d, const struct hr_lease_seat *o
         *ret_seat = (struct hr_lease_seat){job, &job->consumers[rank]};
         if (find_gap(job, ret_seat->consumer, &gap))
             return true;
-        hr__queue_remove(&job->hungry, rank);
-        hr__lease_queue_job(d, job);
+        ret_seat->consumer->lacks = false;
+        unqueue_consumer(d, ret_seat);
     }
     return false;
 }
@@ -235,7 +254,7 @@ void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
         seat->consumer->leases.count == seat->consumer->leases.room ||
         hr__actions_left(actions) == 0)
         return;
-    worker = find_worker(d, 0, seat->job->options.window);
+    worker = find_worker(d, 0, seat);
     if (worker == 0 || worker == slow->worker || d->peers[worker].outstanding > 0)
         return;
     slow->hedged = true;
@@ -245,18 +264,72 @@ void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
     hr__lease_queue_consumer(d, seat->job, seat->consumer);
 }
 
+/* ---- teams ---- */
+
+/* Of the next consumers that the worker works for the one that has the least in work and
+ * may lack leases. */
+static struct hr_lease_consumer *find_user(struct hr_dispatcher *d, hr_peer worker)
+{
+    struct hr_lease_peer *p = &d->peers[worker];
+    struct hr_lease_consumer *best = NULL;
+
+    for (uint32_t i = 0; i < USERS && i < p->users; i++) {
+        const struct hr_lease_tie *tie = p->ties;
+
+        p->ties = tie->next;
+        if (tie->former == 0 && tie->consumer->lacks &&
+            (best == NULL || tie->consumer->outstanding < best->outstanding))
+            best = tie->consumer;
+    }
+    return best;
+}
+
+/* Leases to a worker what the consumers lack that it works for. */
+static void grant_worker(struct hr_dispatcher *d, hr_peer worker, uint64_t now,
+                         struct hr_actions *actions)
+{
+    for (uint32_t i = 0; i < USERS && hr__actions_left(actions) > 0; i++) {
+        struct hr_lease_seat seat = {.consumer = find_user(d, worker)};
+        struct hr_frame_range gap;
+
+        if (seat.consumer == NULL)
+            return;
+        seat.job = hr__lease_find_job(d, seat.consumer->job);
+        if (find_gap(seat.job, seat.consumer, &gap)) {
+            if (!hr__lease_has_room(d, worker, portion(d, seat.job->options.window)))
+                return;
+            fill(d, &seat, worker, now, actions);
+        } else {
+            seat.consumer->lacks = false;
+            unqueue_consumer(d, &seat);
+        }
+    }
+}
+
+/* ---- granting ---- */
+
 void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
                      const struct hr_lease_seat *only_consumer, uint64_t now,
                      struct hr_actions *actions)
 {
+    uint32_t skipped = 0;
     struct hr_lease_seat seat;
 
-    while (hr__actions_left(actions) > 0 && find_consumer(d, only_consumer, &seat)) {
-        hr_peer worker = find_worker(d, only_worker, seat.job->options.window);
+    if (only_worker != 0 && d->divided) {
+        grant_worker(d, only_worker, now, actions);
+        return;
+    }
+    while (hr__actions_left(actions) > 0 && skipped < HR_LEASE_TICK_CONSUMERS &&
+           find_consumer(d, only_consumer, &seat)) {
+        hr_peer worker = find_worker(d, only_worker, &seat);
 
-        if (worker == 0)
+        if (worker != 0)
+            fill(d, &seat, worker, now, actions);
+        else if (!d->divided || only_consumer != NULL)
             return;
-        fill(d, &seat, worker, now, actions);
+        else
+            unqueue_consumer(d, &seat); /* until it changes, or a tick looks at it */
+        skipped += worker == 0;
     }
     if (only_consumer != NULL)
         hr__lease_hedge(d, only_consumer, now, actions);

@@ -1,6 +1,6 @@
 /*
- * svc/lease_internal.h - private interface between lease.c, lease_jobs.c, lease_grant.c
- * and lease_tick.c.
+ * svc/lease_internal.h - private interface between lease.c, lease_jobs.c, lease_grant.c,
+ * lease_team.c and lease_tick.c.
  */
 #ifndef HR_SVC_LEASE_INTERNAL_H
 #define HR_SVC_LEASE_INTERNAL_H
@@ -19,6 +19,7 @@ struct hr_lease_seat {
  * again. */
 void hr__lease_end(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
                    size_t at);
+/* All of them, and the team. */
 void hr__lease_end_all(struct hr_dispatcher *d, struct hr_lease_consumer *consumer);
 /* The peer is gone; grants nothing. */
 void hr__lease_forget(struct hr_dispatcher *d, hr_peer peer);
@@ -47,7 +48,7 @@ void hr__lease_queue_worker(struct hr_dispatcher *d, hr_peer peer);
 /* After any change to the consumer's connection, cursor or leases. That it lacks leases
  * is found out when its turn comes. */
 void hr__lease_queue_consumer(struct hr_dispatcher *d, struct hr_lease_job *job,
-                              const struct hr_lease_consumer *consumer);
+                              struct hr_lease_consumer *consumer);
 /* The same for a job of which a consumer has changed, or that has moved. */
 void hr__lease_queue_job(struct hr_dispatcher *d, const struct hr_lease_job *job);
 
@@ -61,5 +62,44 @@ void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
  * to do. */
 void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                      uint64_t now, struct hr_actions *actions);
+
+/* Entries of d->room: the degree of doubt above the positions outstanding. So a look at
+ * many workers reads little memory. */
+#define HR_LEASE_NO_ROOM UINT64_MAX
+#define HR_LEASE_DEGREE_SHIFT 62
+
+static inline bool
+hr__lease_has_room(const struct hr_dispatcher *d, hr_peer worker, uint64_t most)
+{
+    uint64_t room = d->room[worker];
+
+    return room != HR_LEASE_NO_ROOM &&
+           (room & (((uint64_t)1 << HR_LEASE_DEGREE_SHIFT) - 1)) < most;
+}
+
+/* ---- lease_team.c ---- */
+
+/* HR_ERR_MEMORY. Finish it also after failure. */
+HR_CHECK enum hr_err
+hr__lease_team_init(struct hr_dispatcher *d, struct hr_error *reterr);
+void hr__lease_team_finish(struct hr_dispatcher *d);
+
+/* A worker that has said HELLO may join teams; one that leaves or is lost leaves them. */
+void hr__lease_team_join(struct hr_dispatcher *d, hr_peer worker);
+void hr__lease_team_leave(struct hr_dispatcher *d, hr_peer worker);
+
+/* The consumer has no team any more. */
+void hr__lease_team_dissolve(struct hr_dispatcher *d, struct hr_lease_consumer *consumer);
+/* Fills the team's free places, replaces former workers that are done, and tells the
+ * client if that changes what it must know. Nothing if it is not connected. */
+void hr__lease_team_review(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
+                           uint64_t now, struct hr_actions *actions);
+/* Moves places from the workers that most teams have to those that the fewest have. */
+void hr__lease_team_balance(struct hr_dispatcher *d);
+
+/* Of the team's workers with the least doubt about them the one that has the least in
+ * work, less than `most`; 0: none has room. */
+hr_peer hr__lease_team_find(const struct hr_dispatcher *d,
+                            const struct hr_lease_consumer *consumer, uint64_t most);
 
 #endif

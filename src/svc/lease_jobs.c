@@ -2,6 +2,7 @@
  * svc/lease_jobs.c - the dispatcher's jobs: added, found, divided among consumers,
  * forgotten, and what a journal says of them.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -19,18 +20,22 @@ hr__lease_init(struct hr_dispatcher *d, const struct hr_lease_options *options,
     d->peers = hr__calloc(options->peers_max + 1, sizeof *d->peers);
     d->jobs = hr__calloc(options->jobs_max + 1, sizeof *d->jobs);
     d->index = hr__calloc(options->jobs_max + 1, sizeof *d->index);
+    assert(options->team_max <= HR_LEASE_TEAM_MAX);
     if (d->peers == NULL || d->jobs == NULL || d->index == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     for (size_t i = 0; i < HR_LEASE_DOUBTS; i++)
         HR_TRY(hr__queue_init(&d->idle[i], (uint32_t)options->peers_max + 1, reterr));
+    HR_TRY(hr__lease_team_init(d, reterr));
     return hr__queue_init(&d->hungry, (uint32_t)options->jobs_max + 1, reterr);
 }
 
 static void free_consumers(struct hr_lease_consumer *consumers, uint32_t world,
                            struct hr_queue *hungry)
 {
-    for (uint32_t i = 0; consumers != NULL && i < world; i++)
+    for (uint32_t i = 0; consumers != NULL && i < world; i++) {
         hr__ranges_finish(&consumers[i].leases);
+        hr__free(consumers[i].team);
+    }
     hr__free(consumers);
     hr__queue_finish(hungry);
 }
@@ -42,6 +47,7 @@ void hr__lease_finish(struct hr_dispatcher *d)
     for (size_t i = 0; i < HR_LEASE_DOUBTS; i++)
         hr__queue_finish(&d->idle[i]);
     hr__queue_finish(&d->hungry);
+    hr__lease_team_finish(d);
     hr__free(d->index);
     hr__free(d->jobs);
     hr__free(d->peers);
@@ -59,8 +65,24 @@ struct hr_share hr__lease_share(const struct hr_lease_job *job, uint32_t rank)
                              .rank = rank};
 }
 
-static enum hr_err new_consumers(const struct hr_dispatcher *d, uint32_t world,
-                                 struct hr_lease_consumer **ret_consumers,
+static enum hr_err
+init_consumer(const struct hr_dispatcher *d, uint64_t job,
+              struct hr_lease_consumer *consumer, struct hr_error *reterr)
+{
+    size_t places = d->options.team_max;
+
+    HR_TRY(hr__ranges_init(&consumer->leases, d->options.ranges_max, reterr));
+    consumer->job = job;
+    consumer->team = hr__calloc(places + 1, sizeof *consumer->team);
+    if (consumer->team == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; i < places; i++)
+        consumer->team[i].consumer = consumer;
+    return HR_OK;
+}
+
+static enum hr_err new_consumers(const struct hr_dispatcher *d, uint64_t job,
+                                 uint32_t world, struct hr_lease_consumer **ret_consumers,
                                  struct hr_queue *ret_hungry, struct hr_error *reterr)
 {
     struct hr_lease_consumer *consumers = hr__calloc(world, sizeof *consumers);
@@ -70,7 +92,7 @@ static enum hr_err new_consumers(const struct hr_dispatcher *d, uint32_t world,
     if (consumers == NULL)
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     for (uint32_t i = 0; code == HR_OK && i < world; i++)
-        code = hr__ranges_init(&consumers[i].leases, d->options.ranges_max, reterr);
+        code = init_consumer(d, job, &consumers[i], reterr);
     if (code != HR_OK) {
         free_consumers(consumers, world, &hungry);
         return code;
@@ -86,7 +108,7 @@ enum hr_err hr__lease_seat_all(struct hr_dispatcher *d, struct hr_lease_job *job
     struct hr_lease_consumer *consumers;
     struct hr_queue hungry;
 
-    HR_TRY(new_consumers(d, world, &consumers, &hungry, reterr));
+    HR_TRY(new_consumers(d, job->options.id, world, &consumers, &hungry, reterr));
     for (uint32_t i = 0; i < job->world; i++)
         hr__lease_end_all(d, &job->consumers[i]);
     free_consumers(job->consumers, job->world, &job->hungry);

@@ -15,6 +15,7 @@
 static struct hr_dispatcher d;
 static struct hr_rng rng;
 static uint64_t now;
+static uint32_t hosts; /* on which peers run; 0: unknown */
 
 static uint32_t below(uint32_t limit)
 {
@@ -57,6 +58,9 @@ static void check_workers(void)
         for (uint32_t degree = 0; degree < HR_LEASE_DOUBTS; degree++)
             CHECK_EQ_INT(is_queued(&d.idle[degree], i, p->outstanding),
                          has_room(p) && degree == (p->doubt < 3 ? p->doubt : 3));
+        CHECK_EQ_INT(hr__lease_has_room(&d, i, UINT64_MAX), has_room(p));
+        CHECK(!has_room(p) || (hr__lease_has_room(&d, i, p->outstanding + 1) &&
+                               !hr__lease_has_room(&d, i, p->outstanding)));
         workers += p->role == HR_FRAME_WORKER;
         clients += p->role == HR_FRAME_CLIENT;
         leaving += p->leaving;
@@ -91,12 +95,88 @@ static void check_job(size_t at, uint32_t kept[PEERS + 1])
     for (uint32_t rank = 0; rank < job->world; rank++) {
         const struct hr_lease_consumer *c = &job->consumers[rank];
 
-        CHECK(is_queued(&job->hungry, rank, c->outstanding) || !lacks_leases(job, rank));
+        CHECK(c->lacks || !lacks_leases(job, rank));
+        CHECK(!is_queued(&job->hungry, rank, c->outstanding) ? !c->lacks || d.divided
+                                                             : c->lacks);
         for (size_t i = 0; i < c->leases.count; i++)
             kept[c->leases.items[i].worker]++;
     }
     for (hr_peer peer = job->clients; peer != 0; peer = d.peers[peer].next)
         CHECK(d.peers[peer].role == HR_FRAME_CLIENT && d.peers[peer].job == at);
+}
+
+/* ---- teams ---- */
+
+static bool may_join(hr_peer worker)
+{
+    return d.peers[worker].role == HR_FRAME_WORKER && !d.peers[worker].leaving;
+}
+
+/* Counts the ties of workers. */
+static void check_team(const struct hr_lease_consumer *c, uint32_t users[PEERS + 1])
+{
+    uint32_t tied = 0, replaced = 0, times[PEERS + 1] = {0};
+
+    for (size_t i = 0; i < d.options.team_max; i++) {
+        const struct hr_lease_tie *tie = &c->team[i];
+
+        CHECK(tie->consumer == c);
+        replaced += tie->former != 0;
+        if (tie->worker == 0)
+            continue;
+        CHECK(may_join(tie->worker));
+        CHECK_EQ_INT(times[tie->worker]++, 0);
+        CHECK(tie->next->previous == tie && tie->previous->next == tie);
+        CHECK_EQ_INT(tie->next->worker, tie->worker);
+        users[tie->worker]++;
+        tied++;
+    }
+    CHECK_EQ_INT(c->tied, tied);
+    CHECK_EQ_INT(c->replaced, replaced);
+    CHECK(d.divided || tied + replaced == 0);
+}
+
+static void check_teams(void)
+{
+    uint32_t users[PEERS + 1] = {0};
+
+    for (size_t at = 0; at < d.job_count; at++)
+        for (uint32_t rank = 0; rank < d.jobs[at].world; rank++)
+            check_team(&d.jobs[at].consumers[rank], users);
+    for (hr_peer i = 1; i <= PEERS; i++) {
+        const struct hr_lease_peer *p = &d.peers[i];
+
+        CHECK_EQ_INT(p->users, users[i]);
+        CHECK(p->ties == NULL ? users[i] == 0 : p->ties->worker == i);
+        CHECK_EQ_INT(is_queued(&d.unused, i, users[i]), may_join(i));
+        CHECK_EQ_INT(is_queued(&d.busy, i, UINT64_MAX - users[i]), may_join(i));
+    }
+}
+
+/* Whether the worker gets leases of the consumer. */
+static bool works_for(hr_peer worker, const struct hr_lease_consumer *c)
+{
+    for (size_t i = 0; i < d.options.team_max; i++)
+        if (c->team[i].worker == worker && c->team[i].former == 0)
+            return true;
+    return !d.divided;
+}
+
+/* Who gets leases is in the team, and the client is told no more than it may use. */
+static void check_actions(void)
+{
+    for (size_t i = 0; i < actions.count; i++) {
+        const struct hr_action *action = &actions.items[i];
+        const struct hr_frame *f = &action->u.frame;
+        const struct hr_lease_job *job;
+
+        if (action->kind == HR_ACTION_TELL)
+            CHECK(d.divided && action->u.workers.count <= d.options.team_max);
+        if (action->kind != HR_ACTION_SEND || f->type != HR_FRAME_LEASE)
+            continue;
+        job = hr__lease_find_job(&d, f->job);
+        CHECK(works_for(action->peer, &job->consumers[f->u.lease.rank]));
+    }
 }
 
 static void check_all(void)
@@ -105,6 +185,8 @@ static void check_all(void)
     size_t known = 0;
 
     check_workers();
+    check_teams();
+    check_actions();
     for (size_t at = 0; at < d.job_count; at++)
         check_job(at, kept);
     for (hr_peer i = 1; i <= PEERS; i++)
@@ -120,7 +202,8 @@ static void check_all_is_leased(void)
     for (size_t at = 0; at < d.job_count; at++)
         for (uint32_t rank = 0; rank < d.jobs[at].world; rank++)
             for (hr_peer i = 1; lacks_leases(&d.jobs[at], rank) && i <= PEERS; i++)
-                CHECK(!has_room(&d.peers[i]) || d.peers[i].outstanding >= LEASE_MIN);
+                CHECK(!has_room(&d.peers[i]) || d.peers[i].outstanding >= LEASE_MIN ||
+                      !works_for(i, &d.jobs[at].consumers[rank]));
 }
 
 /* ---- events ---- */
@@ -128,6 +211,40 @@ static void check_all_is_leased(void)
 static void event(hr_peer peer, const struct hr_frame *frame)
 {
     CHECK_OK(hr__lease_frame(&d, peer, frame, now, fresh(), NULL));
+}
+
+/* When all has been taken and nothing else happens, teams are full, and as equal as they
+ * can be, but that nobody gives up workers on its host as long as all are used. */
+static void check_balance(void)
+{
+    uint32_t least = UINT32_MAX, most = 0;
+
+    for (hr_peer i = 1; i <= PEERS; i++)
+        if (d.peers[i].role == HR_FRAME_CLIENT)
+            event(i, &(struct hr_frame){HR_FRAME_PROGRESS, .position = 200,
+                                        .generation = d.peers[i].generation});
+    for (int tick = 0; tick < 300; tick++) {
+        for (hr_peer i = 1; i <= PEERS; i++)
+            d.peers[i].heard_ns = now;
+        now += 10 * MS;
+        hr__lease_tick(&d, now, fresh());
+        check_actions();
+    }
+    for (hr_peer i = 1; i <= PEERS; i++) {
+        if (!may_join(i))
+            continue;
+        least = d.peers[i].users < least ? d.peers[i].users : least;
+        most = d.peers[i].users > most ? d.peers[i].users : most;
+    }
+    CHECK(least == UINT32_MAX || most <= (hosts > 0 && least > 0 ? most : least + 1));
+    for (size_t at = 0; at < d.job_count; at++)
+        for (uint32_t rank = 0; rank < d.jobs[at].world; rank++) {
+            const struct hr_lease_consumer *c = &d.jobs[at].consumers[rank];
+            size_t full =
+                d.options.team_max < d.unused.count ? d.options.team_max : d.unused.count;
+
+            CHECK(c->peer == 0 || !d.divided || (c->tied == full && c->told));
+        }
 }
 
 static void say_hello(hr_peer peer)
@@ -144,6 +261,7 @@ static void say_hello(hr_peer peer)
         hello.position = below(60);
         hello.generation = below(3);
     }
+    hr__lease_set_host(&d, peer, hosts > 0 ? 1 + below(hosts) : 0);
     event(peer, &hello);
 }
 
@@ -202,6 +320,7 @@ static void something_happens(void)
 {
     hr_peer peer = 1 + below(PEERS);
 
+    (void)fresh();
     switch (below(10)) {
     case 0:
         add_job();
@@ -224,6 +343,10 @@ static void something_happens(void)
     case 7:
         now += below(60) * MS;
         hr__lease_tick(&d, now, fresh());
+        if (d.divided) { /* where a job is forgotten another one may be passed over */
+            check_actions();
+            hr__lease_tick(&d, now, fresh());
+        }
         if (hr__actions_left(&actions) > 0)
             check_all_is_leased();
         break;
@@ -235,23 +358,25 @@ static void something_happens(void)
 
 TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
 {
-    const struct hr_lease_options options = {.peers_max = PEERS,
-                                             .jobs_max = JOBS,
-                                             .ranges_max = 6,
-                                             .lease_min = LEASE_MIN,
-                                             .lease_max = 40,
-                                             .target_ns = TARGET_NS,
-                                             .ttl_ns = 500 * MS,
-                                             .served_ns = 200 * MS,
-                                             .hedge_ns = 150 * MS,
-                                             .silent_ns = 2000 * MS,
-                                             .absent_ns = 300 * MS,
-                                             .idle_ns = 400 * MS};
-    uint64_t leases = 0, hedged = 0, expired = 0;
+    struct hr_lease_options options = {.peers_max = PEERS,
+                                       .jobs_max = JOBS,
+                                       .ranges_max = 6,
+                                       .lease_min = LEASE_MIN,
+                                       .lease_max = 40,
+                                       .target_ns = TARGET_NS,
+                                       .ttl_ns = 500 * MS,
+                                       .served_ns = 200 * MS,
+                                       .hedge_ns = 150 * MS,
+                                       .silent_ns = 2000 * MS,
+                                       .absent_ns = 300 * MS,
+                                       .idle_ns = 400 * MS};
+    uint64_t leases = 0, hedged = 0, expired = 0, divided = 0;
 
     hr__rng_init(&rng, check_seed(), 0, 0);
     for (int trial = 0; trial < 20; trial++) {
         now = 1000 * (uint64_t)MS;
+        hosts = below(2) * (1 + below(4));
+        options.team_max = below(2) * (1 + below(5));
         CHECK_OK(hr__lease_init(&d, &options, NULL));
         for (int step = 0; step < 1000; step++) {
             something_happens();
@@ -260,8 +385,12 @@ TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
         leases += d.counts.leases;
         hedged += d.counts.leases_hedged;
         expired += d.counts.leases_expired;
+        divided += d.divided;
+        check_balance();
+        check_all();
         hr__lease_finish(&d);
     }
+    CHECK(divided > 0);
     CHECK(leases > 100 && hedged > 0 && expired > 10);
 }
 

@@ -50,8 +50,8 @@ end_absent(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, uint64_t
 
 /* ---- jobs ---- */
 
-static void
-review_consumers(struct hr_dispatcher *d, struct hr_lease_job *job, uint64_t now)
+static void review_consumers(struct hr_dispatcher *d, struct hr_lease_job *job,
+                             uint64_t now, struct hr_actions *actions)
 {
     for (uint32_t i = 0; i < job->world; i++) {
         struct hr_lease_consumer *consumer = &job->consumers[i];
@@ -59,8 +59,9 @@ review_consumers(struct hr_dispatcher *d, struct hr_lease_job *job, uint64_t now
 
         expire(d, consumer, now);
         end_absent(d, consumer, now);
-        if (consumer->leases.count < before)
+        if (consumer->leases.count < before || (d->divided && consumer->lacks))
             hr__lease_queue_consumer(d, job, consumer);
+        hr__lease_team_review(d, consumer, now, actions);
     }
 }
 
@@ -86,7 +87,8 @@ is_unwanted(const struct hr_dispatcher *d, struct hr_lease_job *job, uint64_t no
 }
 
 /* Returns how many jobs were looked at and stay; d->next_job follows them. */
-static size_t review_jobs(struct hr_dispatcher *d, uint64_t now)
+static size_t
+review_jobs(struct hr_dispatcher *d, uint64_t now, struct hr_actions *actions)
 {
     size_t kept = 0, consumers = 0;
 
@@ -98,7 +100,7 @@ static size_t review_jobs(struct hr_dispatcher *d, uint64_t now)
             d->next_job = 0;
         job = &d->jobs[d->next_job];
         consumers += job->world;
-        review_consumers(d, job, now);
+        review_consumers(d, job, now, actions);
         if (is_unwanted(d, job, now)) {
             hr__lease_remove_job(d, d->next_job);
             continue;
@@ -150,7 +152,8 @@ void hr__lease_tick(struct hr_dispatcher *d, uint64_t now, struct hr_actions *ac
     size_t jobs;
 
     close_silent(d, now, actions);
-    jobs = review_jobs(d, now);
+    hr__lease_team_balance(d);
+    jobs = review_jobs(d, now, actions);
     hr__lease_grant(d, 0, NULL, now, actions);
     hedge_jobs(d, jobs, now, actions);
 }

@@ -46,7 +46,7 @@
     X(ERROR, 12)      /* refused, with the reason */                                     \
     X(GOODBYE, 13)    /* I leave; a worker finishes what it has */                       \
     X(JOB, 14)        /* client: what is to be made */                                   \
-    X(WORKERS, 15)    /* worker: my address; dispatcher: those of all */                 \
+    X(WORKERS, 15)    /* worker: my address; dispatcher: those to use */                 \
     X(AUTH, 16)       /* client or worker, first: the token */                           \
     X(SEGMENT, 17)    /* worker to client on one host: memory, as a descriptor */        \
     X(SHARED, 18)     /* the same: records whose large tensors lie in segments */        \

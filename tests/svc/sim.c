@@ -297,14 +297,16 @@ static void journal(struct sim *sim, const struct hr_row *row)
     sim->rows[sim->row_count++] = *row;
 }
 
-static void close_conn(struct sim *sim, int proc, hr_peer peer)
+/* The side that closes is told like the other one: its role expects that. */
+static void close_conn(struct sim *sim, hr_peer peer)
 {
-    struct sim_conn *conn = &sim->conns[peer];
+    if (sim->conns[peer].used)
+        cut(sim, &sim->conns[peer], false);
+}
 
-    if (!conn->used)
-        return;
-    cut(sim, conn, false);
-    (void)proc; /* it is told like the other side: its role expects that */
+void sim_cut(struct sim *sim, hr_peer peer)
+{
+    cut(sim, &sim->conns[peer], true);
 }
 
 void sim_perform(struct sim *sim, int proc)
@@ -323,7 +325,9 @@ void sim_perform(struct sim *sim, int proc)
         if (action->kind == HR_ACTION_JOURNAL)
             journal(sim, &action->u.row);
         if (action->kind == HR_ACTION_CLOSE)
-            close_conn(sim, proc, action->peer);
+            close_conn(sim, action->peer);
+        if (action->kind == HR_ACTION_TELL)
+            sim->design->tell(sim, action->peer, &action->u.workers);
     }
     sim->actions.count = 0;
 }
@@ -356,7 +360,7 @@ static void deliver_message(struct sim *sim, hr_peer peer, int side)
         sim_fail(sim, "a frame does not read back");
         return;
     }
-    if (!sim->quiet && frame.type != HR_FRAME_DATA && happens(sim, sim->shape.lose)) {
+    if (!sim->quiet && !hr__frame_has_body(frame.type) && happens(sim, sim->shape.lose)) {
         trace_frame(sim, "lose", conn->side[!side], conn->side[side], &frame);
         return;
     }
@@ -396,7 +400,7 @@ static void reconnect(struct sim *sim)
     int from = SIM_WORKER + (int)sim_below(sim, SIM_PROCS - 1);
     int to = sim_is_client(from) ? (int)sim_below(sim, 1 + sim->shape.workers) : 0;
 
-    if (exists(sim, from) && sim->link[from][to] == 0)
+    if (exists(sim, from) && sim->link[from][to] == 0 && sim_uses(sim, from, to))
         connect_procs(sim, from, to);
 }
 
@@ -404,7 +408,7 @@ static void reconnect_all(struct sim *sim)
 {
     for (int from = SIM_WORKER; from < SIM_PROCS; from++)
         for (int to = 0; to <= (sim_is_client(from) ? (int)sim->shape.workers : 0); to++)
-            if (exists(sim, from) && sim->link[from][to] == 0)
+            if (exists(sim, from) && sim->link[from][to] == 0 && sim_uses(sim, from, to))
                 connect_procs(sim, from, to);
 }
 

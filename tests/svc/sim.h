@@ -60,7 +60,8 @@ struct sim_proc {
 /* What a schedule is like: drawn from its seed. */
 struct sim_shape {
     uint32_t workers, clients, splits, split, frame_positions;
-    uint64_t end; /* records */
+    uint32_t team; /* workers of a client; 0: all */
+    uint64_t end;  /* records */
     uint64_t window;
     size_t budget;
     bool ordered;
@@ -85,12 +86,16 @@ struct sim_design {
     void (*draw)(struct sim *sim); /* adjusts the shape */
     void (*start)(struct sim *sim, int proc);
     void (*stop)(struct sim *sim, int proc);
+    /* Whether a client connects to a worker; NULL: to all. */
+    bool (*uses)(struct sim *sim, int client, int worker);
     void (*connected)(struct sim *sim, int proc, hr_peer peer, int other);
     void (*lost)(struct sim *sim, int proc, hr_peer peer);
     void (*frame)(struct sim *sim, int proc, hr_peer peer, const struct hr_frame *frame,
                   const char *payload, size_t bytes);
     void (*tick)(struct sim *sim, int proc);
     bool (*work)(struct sim *sim, int proc); /* false: nothing to do */
+    void (*tell)(struct sim *sim, hr_peer client,
+                 const struct hr_action_workers *workers); /* by the dispatcher */
     void (*resize)(struct sim *sim);
     void (*forget)(struct sim *sim);
     bool (*is_done)(struct sim *sim);
@@ -147,6 +152,8 @@ void sim_trace(struct sim *sim, const char *format, ...) HR_PRINTF(2, 3);
 void sim_send_data(struct sim *sim, int from, hr_peer peer, const struct hr_frame *frame,
                    const void *payload, size_t bytes);
 void sim_crash(struct sim *sim, int proc);
+/* Closes a connection, which loses a random part of what is on its way. */
+void sim_cut(struct sim *sim, hr_peer peer);
 /* Carries out sim->actions as the process, which may crash between two. */
 void sim_perform(struct sim *sim, int proc);
 /* Bytes on their way to a process on connections that are open. */
@@ -160,6 +167,13 @@ static inline bool sim_is_worker(int proc)
 static inline bool sim_is_client(int proc)
 {
     return proc >= SIM_CLIENT;
+}
+
+/* Whether a process connects to another one. */
+static inline bool sim_uses(struct sim *sim, int from, int to)
+{
+    return !sim_is_client(from) || to == SIM_DISPATCHER || sim->design->uses == NULL ||
+           sim->design->uses(sim, from, to);
 }
 
 #endif

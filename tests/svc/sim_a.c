@@ -19,6 +19,8 @@ struct trainer {
     /* On disk: replaced in one step. */
     uint32_t saved_count;
     char *saved;
+    /* The workers that it uses. */
+    bool all, team[SIM_WORKERS];
 };
 
 struct a {
@@ -127,6 +129,7 @@ static void start_dispatcher(struct sim *sim)
 {
     const struct hr_lease_options options = {.peers_max = SIM_CONNS,
                                              .jobs_max = 1,
+                                             .team_max = sim->shape.team,
                                              .ranges_max = 16,
                                              .lease_min = sim->shape.split,
                                              .lease_max = 64,
@@ -160,6 +163,8 @@ static void start_client(struct sim *sim, int proc)
 
     open_cursor(sim, t, t->saved, proc - SIM_CLIENT);
     t->count = t->saved_count;
+    t->all = false;
+    memset(t->team, 0, sizeof t->team);
     must(sim, hr__client_init(&t->client, &t->cursor, &options, &error), &error);
 }
 
@@ -194,10 +199,74 @@ static void stop(struct sim *sim, int proc)
     }
 }
 
+/* ---- teams ---- */
+
+static bool uses(struct sim *sim, int client, int worker)
+{
+    const struct trainer *t = trainer_of(sim, client);
+
+    return t->all || t->team[worker - SIM_WORKER];
+}
+
+/* The payload has a byte for each worker: its process. */
+static void tell(struct sim *sim, hr_peer client, const struct hr_action_workers *workers)
+{
+    struct hr_frame frame = {.type = HR_FRAME_WORKERS};
+    char procs[HR_ACTION_WORKERS_MAX];
+
+    for (uint32_t i = 0; i < workers->count; i++) {
+        const struct sim_conn *conn = &sim->conns[workers->peers[i]];
+
+        if (conn->used && sim_is_worker(conn->side[0]))
+            procs[frame.count++] = (char)conn->side[0];
+    }
+    sim_send_data(sim, SIM_DISPATCHER, client, &frame, procs, frame.count);
+}
+
+/* The dispatcher's list. Other connections are closed, some of them later. */
+static void take_team(struct sim *sim, int proc, const char *procs, uint32_t count)
+{
+    struct trainer *t = trainer_of(sim, proc);
+
+    t->all = false;
+    memset(t->team, 0, sizeof t->team);
+    for (uint32_t i = 0; i < count; i++)
+        t->team[procs[i] - SIM_WORKER] = true;
+    if (count > sim->shape.team)
+        sim_fail(sim, "client %d gets %u workers", proc - SIM_CLIENT, count);
+    for (int i = SIM_WORKER; i < SIM_CLIENT; i++)
+        if (!t->team[i - SIM_WORKER] && sim->link[proc][i] != 0 && sim_below(sim, 2) == 0)
+            sim_cut(sim, sim->link[proc][i]);
+}
+
+/* Leases go to the consumer's team only. */
+static void check_leases(struct sim *sim)
+{
+    const struct hr_dispatcher *d = &get(sim)->dispatcher;
+
+    for (size_t i = 0; d->divided && i < sim->actions.count; i++) {
+        const struct hr_action *action = &sim->actions.items[i];
+        const struct hr_lease_consumer *consumer;
+        bool found = false;
+
+        if (action->kind != HR_ACTION_SEND || action->u.frame.type != HR_FRAME_LEASE)
+            continue;
+        consumer = &d->jobs[0].consumers[action->u.frame.u.lease.rank];
+        for (uint32_t k = 0; k < sim->shape.team; k++)
+            found = found || (consumer->team[k].worker == action->peer &&
+                              consumer->team[k].former == 0);
+        if (!found)
+            sim_fail(sim, "rank %u has no worker %u, which gets a lease of it",
+                     action->u.frame.u.lease.rank, action->peer);
+    }
+}
+
 /* ---- events ---- */
 
 static void connected(struct sim *sim, int proc, hr_peer peer, int other)
 {
+    if (sim_is_client(proc) && other == SIM_DISPATCHER)
+        trainer_of(sim, proc)->all |= !get(sim)->dispatcher.divided;
     if (sim_is_worker(proc))
         hr__serve_connected(&get(sim)->workers[proc - SIM_WORKER], peer, sim->now,
                             &sim->actions);
@@ -245,6 +314,10 @@ static void frame(struct sim *sim, int proc, hr_peer peer, const struct hr_frame
              hr__lease_frame(&get(sim)->dispatcher, peer, frame, sim->now, &sim->actions,
                              &error),
              &error);
+    else if (frame->type == HR_FRAME_WORKERS && sim->link[proc][SIM_DISPATCHER] != peer)
+        return; /* of an older connection */
+    else if (frame->type == HR_FRAME_WORKERS)
+        take_team(sim, proc, payload, frame->count);
     else if (sim_is_worker(proc))
         hr__serve_frame(&get(sim)->workers[proc - SIM_WORKER], peer, frame, sim->now,
                         &sim->actions);
@@ -253,6 +326,8 @@ static void frame(struct sim *sim, int proc, hr_peer peer, const struct hr_frame
     else
         hr__client_frame(&trainer_of(sim, proc)->client, peer, frame, sim->now,
                          &sim->actions);
+    if (proc == SIM_DISPATCHER)
+        check_leases(sim);
 }
 
 static void tick(struct sim *sim, int proc)
@@ -261,6 +336,8 @@ static void tick(struct sim *sim, int proc)
         get(sim)->dispatcher.options.silent_ns = sim_silent_ns(sim);
     if (proc == SIM_DISPATCHER)
         hr__lease_tick(&get(sim)->dispatcher, sim->now, &sim->actions);
+    if (proc == SIM_DISPATCHER)
+        check_leases(sim);
     else if (sim_is_worker(proc))
         hr__serve_tick(&get(sim)->workers[proc - SIM_WORKER], sim->now, &sim->actions);
     else if (trainer_of(sim, proc)->client.state == HR_CLIENT_REPLACED)
@@ -497,6 +574,8 @@ const struct sim_design sim_a = {.name = "A",
                                  .draw = draw,
                                  .start = start,
                                  .stop = stop,
+                                 .uses = uses,
+                                 .tell = tell,
                                  .connected = connected,
                                  .lost = lost,
                                  .frame = frame,

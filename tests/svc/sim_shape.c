@@ -34,6 +34,8 @@ void sim_draw(struct sim *sim)
         s->forget = sim_below(sim, 2) * 100;
         s->lose = sim_below(sim, 4) == 0 ? 200 : 0;
     }
+    if (sim_below(sim, 2) == 0)
+        s->team = 1 + sim_below(sim, s->workers);
     if (sim_below(sim, 4) == 0)
         s->resize = 1 + sim_below(sim, s->faulty_steps);
     if (sim->design->draw != NULL)
