@@ -19,7 +19,6 @@
 
 #define FILE_MARK "ARROW1\0\0"
 #define FILE_MARK_BYTES 8
-#define MAPS_MAX 4096 /* files that are mapped */
 
 /* ---- life ---- */
 
@@ -482,31 +481,27 @@ static enum hr_err walk(struct open *open)
                           open->file->uri);
 }
 
-static enum hr_err open_file(struct open *open, size_t at)
+/* hr_shard_read_fn */
+static enum hr_err read_file(void *user, size_t at, struct hr_window *window,
+                             struct hr_hasher *hasher, struct hr_error *reterr)
 {
-    const char *path;
+    struct open *open = user;
+    struct hr_arrow_file *file = &open->files->files[at];
     const void *mark;
-    uint64_t size;
 
-    HR_TRY(hr__window_open(open->window, open->file->uri, open->error));
-    open->file->identity = open->window->object->identity;
-    size = open->window->object->bytes;
-    if (at < MAPS_MAX && size > 0 && !hr__store_is_remote(open->file->uri, &path)) {
-        HR_TRY(hr__store_map(open->file->uri, &open->file->map, open->error));
-        open->file->is_mapped = true;
-        if (open->file->map.bytes != size)
-            return hr__fail(open->error, HR_ERR_STATE, "%s changed while it was opened",
-                            open->file->uri);
-    }
+    open->file = file;
+    open->window = window;
+    open->hasher = hasher;
     open->at = 0;
-    if (size >= FILE_MARK_BYTES) {
-        HR_TRY(hr__window_get(open->window, 0, FILE_MARK_BYTES, &mark, open->error));
+    file->identity = window->object->identity;
+    HR_TRY(hr__columns_map(window, at, &file->map, &file->is_mapped, reterr));
+    if (window->object->bytes >= FILE_MARK_BYTES) {
+        HR_TRY(hr__window_get(window, 0, FILE_MARK_BYTES, &mark, reterr));
         if (memcmp(mark, FILE_MARK, FILE_MARK_BYTES) == 0)
             open->at = FILE_MARK_BYTES;
     }
     hr__arrow_schema_finish(&open->schema);
-    HR_TRY(walk(open));
-    return hr__columns_sample(open->window, open->hasher, open->error);
+    return walk(open);
 }
 
 static enum hr_err
@@ -525,39 +520,25 @@ enum hr_err hr__arrow_files_open(const char *pattern, const struct hr_names *col
                                  struct hr_error *reterr)
 {
     struct hr_arrow_files *files = hr__calloc(1, sizeof *files);
-    struct open open = {.files = files,
-                        .window = hr__calloc(1, sizeof *open.window),
-                        .hasher = hr__hasher_create(),
-                        .names = columns,
-                        .error = reterr};
-    enum hr_err code = HR_OK;
+    struct open open = {.files = files, .names = columns, .error = reterr};
+    enum hr_err code;
 
-    if (files != NULL) {
-        pthread_mutex_init(&files->mutex, NULL);
-        files->batch_max = batch_max;
-        files->pool = hr_pool_create(0);
-    }
-    if (files == NULL || files->pool == NULL || open.window == NULL ||
-        open.hasher == NULL)
-        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    if (files == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    pthread_mutex_init(&files->mutex, NULL);
+    files->batch_max = batch_max;
+    files->pool = hr_pool_create(0);
+    code = files->pool != NULL ? find_files(files, pattern, reterr)
+                               : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     if (code == HR_OK)
-        code = find_files(files, pattern, reterr);
-    for (size_t i = 0; code == HR_OK && i < files->file_count; i++) {
-        open.file = &files->files[i];
-        code = open_file(&open, i);
-    }
-    if (code == HR_OK) {
-        files->identity = hr__hasher_value(open.hasher);
+        code =
+            hr__shards_read(&files->shards, read_file, &open, &files->identity, reterr);
+    if (code == HR_OK)
         *ret_files = files;
-    } else if (files != NULL) {
+    else
         hr__arrow_files_close(files);
-    }
     hr__arrow_schema_finish(&open.schema);
     hr__free(open.meta);
-    hr__hasher_destroy(open.hasher);
-    if (open.window != NULL)
-        hr__window_finish(open.window);
-    hr__free(open.window);
     return code;
 }
 

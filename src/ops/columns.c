@@ -7,7 +7,6 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/str.h"
 
 struct find {
@@ -151,20 +150,25 @@ hr__columns_find(struct hr_columns *columns, const struct hr_names *names,
     return HR_OK;
 }
 
-#define SAMPLE_BYTES ((uint64_t)64 << 10)
+#define MAPS_MAX 4096 /* files that are mapped */
 
-enum hr_err hr__columns_sample(struct hr_window *window, struct hr_hasher *hasher,
-                               struct hr_error *reterr)
+enum hr_err
+hr__columns_map(const struct hr_window *window, size_t at, struct hr_store_map *ret_map,
+                bool *ret_mapped, struct hr_error *reterr)
 {
-    uint64_t size = window->object->bytes;
-    uint64_t bytes = size < SAMPLE_BYTES ? size : SAMPLE_BYTES;
-    uint64_t at[] = {0, (size - bytes) / 2, size - bytes};
+    struct hr_store_map map = {0};
+    const char *path;
 
-    for (size_t i = 0; i < 3; i++) {
-        const void *data;
-
-        HR_TRY(hr__window_get(window, at[i], (size_t)bytes, &data, reterr));
-        hr__hasher_add(hasher, data, (size_t)bytes);
+    if (at >= MAPS_MAX || window->object->bytes == 0 ||
+        hr__store_is_remote(window->uri, &path))
+        return HR_OK;
+    HR_TRY(hr__store_map(window->uri, &map, reterr));
+    if (map.bytes != window->object->bytes) {
+        hr__store_unmap(&map);
+        return hr__fail(reterr, HR_ERR_STATE, "%s changed while it was opened",
+                        window->uri);
     }
+    *ret_map = map;
+    *ret_mapped = true;
     return HR_OK;
 }

@@ -26,11 +26,10 @@ hr__columns_find(struct hr_columns *columns, const struct hr_names *names,
                  const char *uri, const struct hr_arrow_leaf *leaves, size_t leaf_count,
                  size_t ret_leaves[HR_SCHEMA_FIELDS_MAX], struct hr_error *reterr);
 
-/* Hashes the first, middle and last 64 KiB of the window's object, which stand for
- * contents without a checksum. */
-struct hr_hasher;
+/* Maps the object of the window, the file `at` of all, unless it is remote or empty, or
+ * there are very many; sets both results if it does. */
 HR_CHECK enum hr_err
-hr__columns_sample(struct hr_window *window, struct hr_hasher *hasher,
-                   struct hr_error *reterr);
+hr__columns_map(const struct hr_window *window, size_t at, struct hr_store_map *ret_map,
+                bool *ret_mapped, struct hr_error *reterr);
 
 #endif

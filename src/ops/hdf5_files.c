@@ -11,8 +11,6 @@
 #include "core/error.h"
 #include "core/str.h"
 
-#define SAMPLE_BYTES ((uint64_t)64 << 10)
-
 /* ---- types ---- */
 
 static enum hr_dtype dtype_of(const struct hr_hdf5_type *type)
@@ -255,16 +253,10 @@ static enum hr_err compare(const struct hr_hdf5_files *files,
     return HR_OK;
 }
 
-/* Shapes, places of the chunks, and three pieces of the file. */
-static enum hr_err
-add_identity(const struct hr_hdf5_files *files, struct hr_hdf5_source *file,
-             struct hr_window *window, struct hr_hasher *hasher, struct hr_error *error)
+/* Shapes, and places of the chunks. */
+static void add_identity(const struct hr_hdf5_files *files,
+                         const struct hr_hdf5_source *file, struct hr_hasher *hasher)
 {
-    uint64_t bytes = window->object->bytes;
-    size_t piece = bytes < SAMPLE_BYTES ? (size_t)bytes : SAMPLE_BYTES;
-    uint64_t places[3] = {0, (bytes - piece) / 2, bytes - piece};
-    const void *data;
-
     for (size_t i = 0; i < files->count; i++) {
         const struct hr_hdf5_dataset *dataset = file->items[i].dataset;
 
@@ -275,27 +267,28 @@ add_identity(const struct hr_hdf5_files *files, struct hr_hdf5_source *file,
             hr__hasher_add(hasher, dataset->chunks,
                            (size_t)dataset->chunk_count * sizeof *dataset->chunks);
     }
-    for (int i = 0; i < 3; i++) {
-        HR_TRY(hr__window_get(window, places[i], piece, &data, error));
-        hr__hasher_add(hasher, data, piece);
-    }
-    return HR_OK;
 }
 
-static enum hr_err
-read_file(struct hr_hdf5_files *files, const struct hr_pairs *fields, size_t at,
-          struct hr_window *window, struct hr_hasher *hasher, struct hr_error *error)
+struct read {
+    struct hr_hdf5_files *files;
+    const struct hr_pairs *fields;
+};
+
+/* hr_shard_read_fn */
+static enum hr_err read_file(void *user, size_t at, struct hr_window *window,
+                             struct hr_hasher *hasher, struct hr_error *error)
 {
+    const struct read *read = user;
+    struct hr_hdf5_files *files = read->files;
     struct hr_hdf5_source *file = &files->files[at];
 
-    HR_TRY(hr__window_open(window, file->uri, error));
     file->identity = window->object->identity;
     HR_TRY(hr__hdf5_read(window, &file->hdf5, error));
     if (at == 0)
-        HR_TRY(choose(files, fields, error));
+        HR_TRY(choose(files, read->fields, error));
     HR_TRY(set_items(files, file, error));
     HR_TRY(compare(files, file, error));
-    HR_TRY(add_identity(files, file, window, hasher, error));
+    add_identity(files, file, hasher);
     file->first = files->records;
     file->count = (uint64_t)file->items[0].dataset->dims[0];
     files->records += file->count;
@@ -310,26 +303,6 @@ read_file(struct hr_hdf5_files *files, const struct hr_pairs *fields, size_t at,
                ? HR_OK
                : hr__fail(error, HR_ERR_STATE, "%s changed while it was opened",
                           file->uri);
-}
-
-static enum hr_err read_files(struct hr_hdf5_files *files, const struct hr_pairs *fields,
-                              struct hr_error *error)
-{
-    struct hr_window *window = hr__calloc(1, sizeof *window);
-    struct hr_hasher *hasher = hr__hasher_create();
-    enum hr_err code = HR_OK;
-
-    if (window == NULL || hasher == NULL)
-        code = hr__fail(error, HR_ERR_MEMORY, "out of memory");
-    for (size_t i = 0; i < files->file_count && code == HR_OK; i++)
-        code = read_file(files, fields, i, window, hasher, error);
-    if (code == HR_OK)
-        files->identity = hr__hasher_value(hasher);
-    hr__hasher_destroy(hasher);
-    if (window != NULL)
-        hr__window_finish(window);
-    hr__free(window);
-    return code;
 }
 
 static enum hr_err
@@ -348,6 +321,7 @@ enum hr_err hr__hdf5_files_open(const char *pattern, const struct hr_pairs *fiel
                                 struct hr_hdf5_files **ret_files, struct hr_error *reterr)
 {
     struct hr_hdf5_files *files = hr__calloc(1, sizeof *files);
+    struct read read = {files, fields};
     enum hr_err code;
 
     if (files == NULL)
@@ -361,7 +335,8 @@ enum hr_err hr__hdf5_files_open(const char *pattern, const struct hr_pairs *fiel
     if (code == HR_OK)
         code = find_files(files, pattern, reterr);
     if (code == HR_OK)
-        code = read_files(files, fields, reterr);
+        code =
+            hr__shards_read(&files->shards, read_file, &read, &files->identity, reterr);
     if (code == HR_OK)
         *ret_files = files;
     else

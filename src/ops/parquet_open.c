@@ -12,7 +12,6 @@
 #include "store/unpack.h"
 #include "store/window.h"
 
-#define MAPS_MAX 4096    /* files that are mapped */
 #define TAIL_BYTES 65536 /* that are read for the footer at first */
 
 /* ---- opening ---- */
@@ -158,30 +157,28 @@ read_footer(struct open *open, struct hr_parquet_meta *meta, struct hr_error *re
     return hr__parquet_meta_read(data, bytes, size, meta, reterr);
 }
 
-static enum hr_err open_file(struct open *open, size_t at)
+/* hr_shard_read_fn */
+static enum hr_err read_file(void *user, size_t at, struct hr_window *window,
+                             struct hr_hasher *hasher, struct hr_error *reterr)
 {
+    struct open *open = user;
+    struct hr_parquet_file *file = &open->files->files[at];
     struct hr_parquet_meta meta = {0};
     struct hr_error why = {0};
-    const char *path;
     enum hr_err code;
 
-    HR_TRY(hr__window_open(open->window, open->file->uri, open->error));
-    open->file->identity = open->window->object->identity;
-    if (at < MAPS_MAX && !hr__store_is_remote(open->file->uri, &path)) {
-        HR_TRY(hr__store_map(open->file->uri, &open->file->map, open->error));
-        open->file->is_mapped = true;
-        if (open->file->map.bytes != open->window->object->bytes)
-            return hr__fail(open->error, HR_ERR_STATE, "%s changed while it was opened",
-                            open->file->uri);
-    }
+    open->file = file;
+    open->window = window;
+    open->hasher = hasher;
+    file->identity = window->object->identity;
+    HR_TRY(hr__columns_map(window, at, &file->map, &file->is_mapped, reterr));
     code = read_footer(open, &meta, &why);
     if (code != HR_OK)
-        code = hr__fail(open->error, code, "%s: %s", open->file->uri, why.message);
+        code = hr__fail(reterr, code, "%s: %s", file->uri, why.message);
     else
         code = use_meta(open, &meta);
     hr__parquet_meta_finish(&meta);
-    return code == HR_OK ? hr__columns_sample(open->window, open->hasher, open->error)
-                         : code;
+    return code;
 }
 
 static enum hr_err
@@ -201,39 +198,25 @@ hr__parquet_files_open(const char *pattern, const struct hr_names *columns,
                        struct hr_parquet_files **ret_files, struct hr_error *reterr)
 {
     struct hr_parquet_files *files = hr__calloc(1, sizeof *files);
-    struct open open = {.files = files,
-                        .window = hr__calloc(1, sizeof *open.window),
-                        .hasher = hr__hasher_create(),
-                        .names = columns,
-                        .keep_bounds = keep_bounds,
-                        .error = reterr};
-    enum hr_err code = HR_OK;
+    struct open open = {
+        .files = files, .names = columns, .keep_bounds = keep_bounds, .error = reterr};
+    enum hr_err code;
 
-    if (files != NULL) {
-        pthread_mutex_init(&files->mutex, NULL);
-        pthread_cond_init(&files->changed, NULL);
-        files->page_max = page_max;
-        files->units_least = HR_PARQUET_KEEP_UNITS;
-        files->pool = hr_pool_create(0);
-    }
-    if (files == NULL || files->pool == NULL || open.window == NULL ||
-        open.hasher == NULL)
-        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    if (files == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    pthread_mutex_init(&files->mutex, NULL);
+    pthread_cond_init(&files->changed, NULL);
+    files->page_max = page_max;
+    files->units_least = HR_PARQUET_KEEP_UNITS;
+    files->pool = hr_pool_create(0);
+    code = files->pool != NULL ? find_files(files, pattern, reterr)
+                               : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     if (code == HR_OK)
-        code = find_files(files, pattern, reterr);
-    for (size_t i = 0; code == HR_OK && i < files->file_count; i++) {
-        open.file = &files->files[i];
-        code = open_file(&open, i);
-    }
-    if (code == HR_OK) {
-        files->identity = hr__hasher_value(open.hasher);
+        code =
+            hr__shards_read(&files->shards, read_file, &open, &files->identity, reterr);
+    if (code == HR_OK)
         *ret_files = files;
-    } else if (files != NULL) {
+    else
         hr__parquet_files_close(files);
-    }
-    hr__hasher_destroy(open.hasher);
-    if (open.window != NULL)
-        hr__window_finish(open.window);
-    hr__free(open.window);
     return code;
 }

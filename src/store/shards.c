@@ -10,8 +10,10 @@
 #include "core/error.h"
 #include "store/index.h"
 #include "store/store.h"
+#include "store/window.h"
 
 #define ENDINGS_MAX 5
+#define SAMPLE_BYTES ((uint64_t)64 << 10)
 
 struct find {
     const char *pattern;
@@ -229,4 +231,46 @@ hr__shards_items(const struct hr_shards *shards, size_t bytes, struct hr_error *
     for (size_t i = 0; items != NULL && i < shards->count; i++)
         memcpy(items + i * bytes, &shards->uris[i], sizeof shards->uris[i]);
     return items;
+}
+
+static enum hr_err
+add_sample(struct hr_window *window, struct hr_hasher *hasher, struct hr_error *reterr)
+{
+    uint64_t size = window->object->bytes;
+    uint64_t bytes = size < SAMPLE_BYTES ? size : SAMPLE_BYTES;
+    uint64_t at[] = {0, (size - bytes) / 2, size - bytes};
+
+    for (size_t i = 0; i < 3; i++) {
+        const void *data;
+
+        HR_TRY(hr__window_get(window, at[i], (size_t)bytes, &data, reterr));
+        hr__hasher_add(hasher, data, (size_t)bytes);
+    }
+    return HR_OK;
+}
+
+enum hr_err
+hr__shards_read(const struct hr_shards *shards, hr_shard_read_fn *read, void *user,
+                struct hr_hash128 *ret_identity, struct hr_error *reterr)
+{
+    struct hr_window *window = hr__calloc(1, sizeof *window);
+    struct hr_hasher *hasher = hr__hasher_create();
+    enum hr_err code = HR_OK;
+
+    if (window == NULL || hasher == NULL)
+        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    for (size_t i = 0; code == HR_OK && i < shards->count; i++) {
+        code = hr__window_open(window, shards->uris[i], reterr);
+        if (code == HR_OK)
+            code = read(user, i, window, hasher, reterr);
+        if (code == HR_OK)
+            code = add_sample(window, hasher, reterr);
+    }
+    if (code == HR_OK)
+        *ret_identity = hr__hasher_value(hasher);
+    hr__hasher_destroy(hasher);
+    if (window != NULL)
+        hr__window_finish(window);
+    hr__free(window);
+    return code;
 }

@@ -1,10 +1,11 @@
 /*
- * store/shards.h - the names of a data set's shards.
+ * store/shards.h - the names of a data set's shards, and reading what tells them apart.
  */
 #ifndef HR_STORE_SHARDS_H
 #define HR_STORE_SHARDS_H
 
-#include "headrace/base.h"
+#include "core/error.h"
+#include "core/hash.h"
 
 #define HR_SHARDS_MAX ((size_t)1 << 20)
 
@@ -37,5 +38,16 @@ void hr__shards_finish(struct hr_shards *shards);
  * the array; NULL: out of memory. */
 void *
 hr__shards_items(const struct hr_shards *shards, size_t bytes, struct hr_error *reterr);
+
+/* Reads shard `at`, which the window has open, and hashes what a sample may not tell. */
+struct hr_window;
+typedef enum hr_err hr_shard_read_fn(void *user, size_t at, struct hr_window *window,
+                                     struct hr_hasher *hasher, struct hr_error *reterr);
+
+/* Reads all shards, one after the other. *ret_identity is of what was hashed and of the
+ * first, middle and last 64 KiB of each, which stand for contents without a checksum. */
+HR_CHECK enum hr_err
+hr__shards_read(const struct hr_shards *shards, hr_shard_read_fn *read, void *user,
+                struct hr_hash128 *ret_identity, struct hr_error *reterr);
 
 #endif
