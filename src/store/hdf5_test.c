@@ -22,6 +22,38 @@ TEST(the_checksum_is_that_of_lookup3)
     CHECK_EQ_INT(hr__hdf5_checksum((const uint8_t *)text, 30), 0x17770551);
 }
 
+#define INT32 0x10, 0, 0, 0, 4, 0, 0, 0, 0, 0, 32, 0
+
+/* A type of 8 bytes that says that it has `n` integers of 4 bytes. */
+static bool is_read(const uint8_t *type, size_t bytes, int64_t n)
+{
+    struct hr_hdf5_object object = {0};
+    bool read = hr__hdf5_type(&object, (struct hr_hdf5_in){type, bytes, false});
+
+    if (read) {
+        CHECK_EQ_INT(object.part_count, 1);
+        CHECK_EQ_INT(object.parts[0].ndim, 1);
+        CHECK_EQ_INT(object.parts[0].dims[0], n);
+    }
+    hr__hdf5_parts_finish(&object);
+    return read;
+}
+
+TEST(arrays_that_are_longer_than_their_element_are_damaged)
+{
+    for (uint8_t n = 1; n <= 4; n++) {
+        const uint8_t array[] = {0x2a, 0, 0, 0, 8, 0, 0, 0, 1, 0,    0,
+                                 0,    n, 0, 0, 0, 0, 0, 0, 0, INT32};
+        const uint8_t member[] = {0x16, 1, 0, 0, 8, 0, 0, 0, 'a', 0,    0, 0, 0,
+                                  0,    0, 0, 0, 0, 0, 0, 1, 0,   0,    0, 0, 0,
+                                  0,    0, 0, 0, 0, 0, n, 0, 0,   0,    0, 0, 0,
+                                  0,    0, 0, 0, 0, 0, 0, 0, 0,   INT32};
+
+        CHECK_EQ_INT(is_read(array, sizeof array, n), n <= 2);
+        CHECK_EQ_INT(is_read(member, sizeof member, n), n <= 2);
+    }
+}
+
 /* Reads a file of the corpus, and unpacks its chunks. */
 static enum hr_err read_all(const char *name)
 {

@@ -336,6 +336,17 @@ static const char *read_type(struct typing typing, struct hr_hdf5_part *part)
     }
 }
 
+/* Whether the part lies in an element, whatever shape its message says. */
+static bool fits(const struct hr_hdf5_part *part, uint32_t stride)
+{
+    uint64_t bytes = part->type.bytes;
+
+    for (int i = 0; i < part->ndim; i++)
+        if (__builtin_mul_overflow(bytes, (uint64_t)part->dims[i], &bytes))
+            return false;
+    return part->offset <= stride && bytes <= stride - part->offset;
+}
+
 bool hr__hdf5_type(struct hr_hdf5_object *object, struct hr_hdf5_in in)
 {
     struct typing typing = {.object = object, .in = &in, .name = ""};
@@ -348,6 +359,10 @@ bool hr__hdf5_type(struct hr_hdf5_object *object, struct hr_hdf5_in in)
     if (in.bad)
         return false;
     add_part(typing, &part);
+    for (size_t i = 0; i < object->part_count; i++)
+        if (object->parts[i].why == NULL &&
+            !fits(&object->parts[i], object->dataset.stride))
+            return false;
     return true;
 }
 
