@@ -4958,18 +4958,19 @@ def source_tar(
     Members whose ending is cls, cls2, class, count, index, inx or id are decimal
     integers and become int64; all others are bytes. Records can be read in any order,
     so shuffle, shard and resume work as for files. A damaged header costs the records
-    that it lies in. The identity of the source is the names and sizes of the members: a
-    member whose bytes change but not its size goes unnoticed.  Where the records are is
-    found by a scan of the files when the graph is opened, and kept in a saved index
-    ([its format](../formats/source-index.md)): the next start scans only files that
-    have changed since, by their size, inode and time, or the ETag that the server
-    gives. Set `HEADRACE_CACHE` to nothing to keep no index in the cache folder.  Files
-    that are compressed by gzip or zstd are recognised by how they begin, and read as
-    what they unpack to. The first opening decodes and checks each of them. Then records
-    are read in any order: in order without decoding anything twice, otherwise as fast
-    as `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage
-    costs the gzip member or zstd frame that it is in; of a file that is cut short, all
-    that comes before is read.
+    that it lies in, and a sparse member is a bad record. Links, folders and members
+    without an ending belong to no record. The identity of the source is the names and
+    sizes of the members: a member whose bytes change but not its size goes unnoticed.
+    Where the records are is found by a scan of the files when the graph is opened, and
+    kept in a saved index ([its format](../formats/source-index.md)): the next start
+    scans only files that have changed since, by their size, inode and time, or the ETag
+    that the server gives. Set `HEADRACE_CACHE` to nothing to keep no index in the cache
+    folder.  Files that are compressed by gzip or zstd are recognised by how they begin,
+    and read as what they unpack to. The first opening decodes and checks each of them.
+    Then records are read in any order: in order without decoding anything twice,
+    otherwise as fast as `unpack_cache` allows ([compressed
+    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
+    it is in; of a file that is cut short, all that comes before is read.
 
     Args:
         path: an archive; or several: "train-{000..099}.tar", "{a,b}.tar", a pattern

@@ -194,6 +194,33 @@ def test_found_fields_survive_shuffle_split_and_resume(tmp_path: pathlib.Path, v
     assert (train.record_count or 0) + (val.record_count or 0) == 27
 
 
+def test_a_member_is_lost_with_its_extension(tmp_path: pathlib.Path, rng: random.Random) -> None:
+    """Without the extension its name would be cut, and a sparse member's map would be data."""
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        for name, data in (("a.txt", b"a"), ("n" * 120 + ".txt", b"n" * 600), ("z.txt", b"z")):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    whole = path.read_bytes()
+
+    def check(data: bytes, words: str) -> None:
+        path.write_bytes(data)
+        pipe = hr.tar(path, fields={"text": "txt"}, keys=True).batch(1)
+        assert [b["key"][0] for b in pipe.loader(on_error="skip", output="numpy")] == ["a", "z"]
+        with pytest.raises(hr.FormatError, match=rf"a\.tar: byte 1024: {words}"):
+            list(pipe.loader())
+
+    start = 2 * BLOCK  # of the second member's extension
+    sparse = b"22 GNU.sparse.major=1\n"
+    assert b"path=nnn" in whole[start + BLOCK : start + 2 * BLOCK]
+    check(whole[: start + BLOCK] + sparse + whole[start + BLOCK + len(sparse) :], "a sparse member")
+    for at in [start + rng.randrange(100), start + BLOCK + rng.randrange(4), start + BLOCK + 3]:
+        damaged = bytearray(whole)
+        damaged[at] ^= 0x40
+        check(damaged, "a header's checksum is wrong|a pax header is damaged")
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -339,7 +339,7 @@ static enum hr_err
 open_shards(const struct tar *p, void **ret_state, struct hr_error *error)
 {
     struct hr_packed_limits packed = hr__unpack_limits(&p->shards);
-    const struct hr_shard_saving saving = {.format = "tar 1", .path = p->shards.index};
+    const struct hr_shard_saving saving = {.format = "tar 2", .path = p->shards.index};
 
     return hr__shard_source_open(p->path, ".tar", hr__tar_scan, NULL, &packed, &saving,
                                  sizeof(struct state), ret_state, error);
@@ -652,7 +652,10 @@ const struct hr_op hr_op_source_tar = {
         "ending is cls, cls2, class, count, index, inx or id are decimal integers and "
         "become int64; all others are bytes. Records can be read in any order, so "
         "shuffle, shard and resume work as for files. A damaged header costs the records "
-        "that it lies in. The identity of the source is the names and sizes of the "
+        "that it lies in, and a sparse member is a bad record. Links, folders and "
+        "members "
+        "without an ending belong to no record. The identity of the source is the names "
+        "and sizes of the "
         "members: a member whose bytes change but not its size goes "
         "unnoticed.\n\n" HR_SHARD_INDEX_DOC "\n\n" HR_UNPACK_DOC,
     .version = 1,

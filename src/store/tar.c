@@ -109,6 +109,12 @@ struct extensions {
     uint64_t size;
 };
 
+static enum hr_err fail_sparse(struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_FORMAT,
+                    "a sparse member: unpack it and pack it again without --sparse");
+}
+
 static enum hr_err
 pax_record(const char *key, size_t key_bytes, const char *value, size_t value_bytes,
            struct extensions *ext, struct hr_error *reterr)
@@ -126,9 +132,7 @@ pax_record(const char *key, size_t key_bytes, const char *value, size_t value_by
         if (!ext->has_size)
             return hr__fail(reterr, HR_ERR_FORMAT, "a pax header has no valid size");
     } else if (key_bytes >= 10 && memcmp(key, "GNU.sparse", 10) == 0) {
-        return hr__fail(reterr, HR_ERR_FORMAT,
-                        "a sparse member: unpack it and pack it "
-                        "again without --sparse");
+        return fail_sparse(reterr);
     }
     return HR_OK;
 }
@@ -213,9 +217,11 @@ enum hr_err hr__tar_parse(const void *data, size_t have, struct hr_tar_member *r
                           size_t *ret_need, struct hr_error *reterr)
 {
     struct extensions ext = {0};
+    enum hr_err code = HR_OK;
     const struct head *head;
     uint64_t size, at = 0;
 
+    ret_member->next = 0;
     for (;; at += HR_TAR_BLOCK + round_up(size)) {
         *ret_need = (size_t)at + HR_TAR_BLOCK;
         if (have < *ret_need)
@@ -223,8 +229,10 @@ enum hr_err hr__tar_parse(const void *data, size_t have, struct hr_tar_member *r
         head = (const void *)((const char *)data + at);
         if (at == 0 && is_zero((const unsigned char *)head))
             return HR_ERR_END;
-        if (!has_checksum(head))
-            return hr__fail(reterr, HR_ERR_FORMAT, "a header's checksum is wrong");
+        if (!has_checksum(head) && code == HR_OK)
+            code = hr__fail(reterr, HR_ERR_FORMAT, "a header's checksum is wrong");
+        if (!has_checksum(head) && !is_extension(head->type))
+            return code;
         if (!read_number(head->size, sizeof head->size, &size))
             return hr__fail(reterr, HR_ERR_FORMAT, "a header's size is no number");
         if (!is_extension(head->type))
@@ -236,14 +244,14 @@ enum hr_err hr__tar_parse(const void *data, size_t have, struct hr_tar_member *r
         *ret_need = (size_t)(at + 2 * HR_TAR_BLOCK + round_up(size));
         if (have < *ret_need)
             return HR_ERR_RANGE;
-        HR_TRY(read_extension(head, (const char *)head + HR_TAR_BLOCK, (size_t)size, &ext,
-                              reterr));
+        if (code == HR_OK)
+            code = read_extension(head, (const char *)head + HR_TAR_BLOCK, (size_t)size,
+                                  &ext, reterr);
     }
-    if (head->type == 'S')
-        return hr__fail(reterr, HR_ERR_FORMAT,
-                        "a sparse member: unpack it and pack it "
-                        "again without --sparse");
-    HR_TRY(name_member(head, &ext, ret_member, reterr));
+    if (code == HR_OK && head->type == 'S')
+        code = fail_sparse(reterr);
+    if (code == HR_OK)
+        code = name_member(head, &ext, ret_member, reterr);
     ret_member->file = head->type == '0' || head->type == '\0' || head->type == '7';
     ret_member->bytes = ext.has_size ? ext.size : size;
     ret_member->data = at + HR_TAR_BLOCK;
@@ -253,7 +261,7 @@ enum hr_err hr__tar_parse(const void *data, size_t have, struct hr_tar_member *r
         return hr__fail(reterr, HR_ERR_FORMAT, "a member of %llu bytes",
                         (unsigned long long)ret_member->bytes);
     ret_member->next = ret_member->data + round_up(ret_member->bytes);
-    return HR_OK;
+    return code;
 }
 
 enum hr_err hr__tar_head(const char *name, uint64_t bytes, char ret_head[HR_TAR_BLOCK],

@@ -28,7 +28,8 @@ struct hr_tar_member {
 /*
  * Reads the header at `data`, of which `have` bytes are there. HR_ERR_END: a block of
  * zeros, which ends an archive; HR_ERR_RANGE: *ret_need bytes are needed, at most
- * HR_TAR_HEAD_MAX; HR_ERR_FORMAT. Messages name no file.
+ * HR_TAR_HEAD_MAX; HR_ERR_FORMAT: next is where the next header is if the member's own
+ * header is whole, else 0. Messages name no file.
  */
 HR_CHECK enum hr_err
 hr__tar_parse(const void *data, size_t have, struct hr_tar_member *ret_member,
@@ -55,8 +56,9 @@ bool hr__tar_key(const struct hr_tar_member *member, size_t *ret_key, size_t *re
  * Finds the records of an archive, for hr__shard_index_open(): each from its first header
  * to the end of its last member. Hashes names and sizes of the members. A damaged header
  * costs the records that it lies in: what lies between it and the next header that is
- * whole is a record of its own, so that reading it reports the damage. HR_ERR_FORMAT for
- * a file without a header.
+ * whole is a record of its own, so that reading it reports the damage. So is a member
+ * that is refused, with all of its headers: without its extensions it would have another
+ * name. HR_ERR_FORMAT for a file without a header.
  */
 HR_CHECK enum hr_err hr__tar_scan(struct hr_shard_scan *scan);
 

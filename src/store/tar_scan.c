@@ -75,14 +75,17 @@ static enum hr_err add_member(struct scan *scan)
     return HR_OK;
 }
 
-/* From a damaged header to the next that is whole. What lies between is a record, so that
- * reading it reports the damage. */
-static enum hr_err skip_damage(struct scan *scan)
+/* From a damaged header to the next that is whole, or from the header of a member that is
+ * refused to the next header. What lies between is a record, so that reading it reports
+ * the damage. */
+static enum hr_err skip_damage(struct scan *scan, bool refused)
 {
     uint64_t from = scan->at, bytes = scan->shard->window.object->bytes;
-    enum hr_err code = HR_ERR_FORMAT;
+    enum hr_err code = refused ? HR_OK : HR_ERR_FORMAT;
 
     HR_TRY(close_record(scan));
+    if (refused)
+        scan->at += scan->member.next;
     while (code != HR_OK && scan->at < bytes) {
         scan->at += HR_TAR_BLOCK;
         code = scan->at < bytes ? parse(scan, scan->at, NULL) : HR_OK;
@@ -124,7 +127,7 @@ static enum hr_err scan_members(struct scan *scan)
         } else {
             bool first = scan->at == 0;
 
-            HR_TRY(skip_damage(scan));
+            HR_TRY(skip_damage(scan, code == HR_ERR_FORMAT && scan->member.next > 0));
             if (first && scan->at == scan->shard->window.object->bytes)
                 return hr__shard_fail(scan->shard, "tar archive",
                                       why.message[0] != '\0' ? why.message

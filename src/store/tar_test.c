@@ -90,6 +90,16 @@ TEST(extensions_say_more_than_a_header_can)
     memcpy(text.text + 512, "22 GNU.sparse.major=1\n", 22);
     CHECK_ERR(HR_ERR_FORMAT, parse(&text));
     CHECK_HAS(error.message, "sparse");
+    CHECK(member.next == 4 * 512);
+    text.text[0] ^= 1; /* of the extension's header */
+    CHECK_ERR(HR_ERR_FORMAT, parse(&text));
+    CHECK_HAS(error.message, "checksum");
+    CHECK(member.next == 4 * 512);
+    text.text[1024] ^= 1; /* of the member's */
+    CHECK_ERR(HR_ERR_FORMAT, parse(&text));
+    CHECK(member.next == 0);
+    text.text[0] ^= 1;
+    text.text[1024] ^= 1;
     memcpy(text.text + 512, "22 size=0000000001000\n", 22);
     CHECK_OK(parse(&text));
     CHECK_EQ_INT(member.bytes, 1000);
