@@ -1867,8 +1867,9 @@ def flow_zip(
     All inputs must have the same number of records, known beforehand: filters,
     expansions and batches come after it. A shuffle belongs after it, too: it moves the
     joined records, and costs the same. Shuffles before it must all have the same
-    `seed`, else the records would be mispaired and the graph is refused. Field names
-    must differ; see `prefix`.
+    `seed`, and shards, splits and merges that alternate equal parameters, else the
+    records would be mispaired and the graph is refused. Field names must differ; see
+    `prefix`.
 
     Args:
         pipelines: what is joined.

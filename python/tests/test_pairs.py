@@ -53,6 +53,14 @@ def pair(a: hr.Pipeline, b: hr.Pipeline, **options: bool) -> hr.Pipeline:
     return hr.zip(a, b, prefix=["a_", "b_"], **options)  # type: ignore[arg-type]
 
 
+def halves(block: int) -> hr.Pipeline:
+    return hr.interleave(hr.range(20), hr.range(20), block=block)
+
+
+def share(rank: int) -> hr.Pipeline:
+    return hr.range(40).shard(rank=rank, world=2)
+
+
 @pytest.mark.parametrize(
     ("pipe", "words"),
     [
@@ -63,6 +71,16 @@ def pair(a: hr.Pipeline, b: hr.Pipeline, **options: bool) -> hr.Pipeline:
         (pair(hr.range(40).take(9).shuffle(seed=1), hr.range(40).shuffle(seed=1).take(9)), "would be mispaired"),
         (pair(hr.range(40).where("value % 2 == 0"), hr.range(40)), "Put 'record.filter' after 'flow.zip'"),
         (pair(hr.range(40), hr.range(39)), "'source.range' has 40, 'source.range2' has 39"),
+        (pair(halves(1), halves(2)), "'flow.interleave2' does not give .* of the same parameters over inputs"),
+        (pair(halves(1), hr.concat(hr.range(20), hr.range(20))), "'flow.interleave' does not give its inputs"),
+        (pair(hr.interleave(hr.range(10), hr.range(30)), halves(1)), "does not give its inputs the same order"),
+        (pair(share(0), share(1)), r"chooses other records .* hr\.zip\(\.\.\.\)\.shard\(\.\.\.\)"),
+        (pair(share(0), hr.range(20)), "'order.shard' chooses other records"),
+        (pair(hr.range(40).sample(count=9), hr.range(40).sample(count=9)), r"hr\.zip\(\.\.\.\)\.sample\(\.\.\.\)"),
+        (
+            pair(hr.range(9).repeat(2).shuffle(seed=1), hr.range(9).shuffle(seed=1).repeat(2)),
+            r"hr\.zip\(\.\.\.\)\.repeat\(\.\.\.\)",
+        ),
     ],
 )
 def test_what_may_not_stay_paired_is_refused_with_what_works(pipe: hr.Pipeline, words: str) -> None:
@@ -77,6 +95,16 @@ def test_random_pairs_and_neighbours_are_paired_when_asked_for() -> None:
     neighbours = pair(hr.range(40).take(39), hr.range(40).skip(1)).shuffle().batch(39)
     (batch,) = neighbours.loader(output="numpy")
     assert (batch.a_value + 1 == batch.b_value).all()
+
+
+def test_equal_shares_and_merges_stay_paired() -> None:
+    for pipe in (
+        pair(share(1), share(1)),
+        pair(halves(3), halves(3)),
+        pair(halves(1).shuffle(seed=2), halves(1).shuffle(seed=2)),
+    ):
+        for batch in pipe.batch(7).loader(output="numpy"):
+            assert (batch.a_value == batch.b_value).all()
 
 
 def test_orders_of_one_seed_are_equal_and_orders_without_differ() -> None:

@@ -160,11 +160,12 @@ TEST(a_zip_of_records_that_may_not_belong_together_is_refused)
     };
 
     for (size_t i = 0; i < sizeof mispaired / sizeof mispaired[0]; i++)
-        refused(mispaired[i], HR_ERR_GRAPH, line_of(mispaired[i], "- test.zip"), 3,
-                "so records would be mispaired. Put one \"- test.shuffle: {}\" after "
-                "'pairs' instead (in Python zip(...).shuffle()), or give each input \"- "
-                "test.shuffle: {seed: 1}\". To pair records at random, set \"paired: "
-                "false\" on 'pairs'");
+        refused(
+            mispaired[i], HR_ERR_GRAPH, line_of(mispaired[i], "- test.zip"), 3,
+            "so records would be mispaired. Put one \"- test.shuffle: {}\" after "
+            "'pairs' instead (in Python hr.zip(...).shuffle()), or give each input \"- "
+            "test.shuffle: {seed: 1}\". To pair records at random, set \"paired: "
+            "false\" on 'pairs'");
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
         refused(unknown[i], HR_ERR_GRAPH, line_of(unknown[i], "- test.zip"), 3,
                 "records would be mispaired. Put '");

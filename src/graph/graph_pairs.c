@@ -5,9 +5,10 @@
  * zip, or if the same one is: one node that both share, or orders whose draws follow from
  * equal parameters and equal numbers of records. A choice by keys (order.by) counts as a
  * random order; two with equal parameters are the same if they choose the same positions.
- * A join by keys (zip.by) counts as one, too, and is the same only as itself. What is
- * before the first random order chooses which records are pairs, and is the user's
- * decision: `skip: 1` on one side pairs neighbours.
+ * A join by keys (zip.by) counts as one, too, and is the same only as itself. A rank's
+ * share and a merge whose inputs alternate count as well: other ranks or blocks on the
+ * other side are a mistake. What is before the first of these orders chooses which records
+ * are pairs, and is the user's decision: `skip: 1` on one side pairs neighbours.
  */
 #include "graph/graph_private.h"
 
@@ -33,13 +34,16 @@ struct pairs {
     size_t merge_count;
 };
 
+/* Whether the inputs of a zip need the same node, or one that gives the same order. */
 static bool is_random(const struct hr_graph_node *n)
 {
-    enum hr_op_kind kind = n->op->kind;
+    const struct hr_op *op = n->op;
 
-    return ((kind == HR_OP_ORDER || kind == HR_OP_MERGE) &&
-            ((n->op->traits & HR_TRAIT_RANDOM) || n->op->order.by != NULL)) ||
-           n->op->zip.by != NULL;
+    if (op->kind == HR_OP_ORDER)
+        return (op->traits & (HR_TRAIT_RANDOM | HR_TRAIT_SHARDS)) || op->order.by != NULL;
+    if (op->kind == HR_OP_MERGE)
+        return (op->traits & HR_TRAIT_RANDOM) || op->merge.alternates;
+    return op->zip.by != NULL;
 }
 
 static bool orders_at_random(struct pairs *p, uint32_t node)
@@ -74,8 +78,7 @@ static void find_orders(struct pairs *p, uint32_t node, struct orders *ret)
             ret->count = count;
         if (n->op->kind == HR_OP_MERGE)
             return; /* what is before it is compared with it */
-        if (n->op->kind == HR_OP_ORDER &&
-            ((n->op->traits & HR_TRAIT_RANDOM) || n->op->order.by != NULL))
+        if (is_random(n))
             ret->count = count;
         if (n->input_count == 0)
             return;
@@ -154,33 +157,50 @@ static bool same_order(struct pairs *p, uint32_t one, uint32_t other)
     return true;
 }
 
-static enum hr_err refuse_orders(const struct hr_graph *graph, uint32_t zip,
+static enum hr_err refuse_orders(const struct hr_graph *graph, uint32_t zip_node,
                                  uint32_t order, struct hr_error *error)
 {
-    const char *op = graph->nodes[order].op->name, *dot = strrchr(op, '.');
+    const struct hr_graph_node *node = &graph->nodes[order];
+    const char *op = node->op->name, *dot = strrchr(op, '.');
+    const char *zip = graph->nodes[zip_node].name;
+    bool random = (node->op->traits & HR_TRAIT_RANDOM) != 0;
 
-    if (graph->nodes[order].op->zip.by != NULL)
+    if (node->op->zip.by != NULL)
         return hr__fail(error, HR_ERR_GRAPH,
                         "'%s' joins by keys, so its records are not those of the other "
                         "inputs, position by position. Join these by a key, too, or, if "
                         "they are, set \"paired: false\" on '%s'",
-                        graph->nodes[order].name, graph->nodes[zip].name);
-    if (graph->nodes[order].op->order.by != NULL)
+                        node->name, zip);
+    if (node->op->order.by != NULL || (node->op->traits & HR_TRAIT_SHARDS)) {
+        bool method = (node->op->traits & (HR_TRAIT_RANDOM | HR_TRAIT_SHARDS)) != 0;
+
         return hr__fail(
             error, HR_ERR_GRAPH,
             "'%s' chooses other records in one of its inputs than in another, "
             "so records would be mispaired. Put one \"- %s\" after '%s' "
-            "instead (in Python hr.%s(hr.zip(...), ...)). To pair records at "
+            "instead (in Python hr.%s%s(%s...)). To pair records at "
             "random, set \"paired: false\" on '%s'",
-            graph->nodes[order].name, op, graph->nodes[zip].name,
-            dot != NULL ? dot + 1 : op, graph->nodes[zip].name);
+            node->name, op, zip, method ? "zip(...)." : "", dot != NULL ? dot + 1 : op,
+            method ? "" : "hr.zip(...), ", zip);
+    }
+    if (node->op->kind == HR_OP_MERGE)
+        return hr__fail(
+            error, HR_ERR_GRAPH,
+            "'%s' does not give its inputs the same order, so records would be "
+            "mispaired. Give each input a \"- %s\" of the same parameters over inputs of "
+            "the same sizes%s, or join before it: one \"- %s\" of inputs that are each a "
+            "\"- %s\". To pair records as they come, set \"paired: false\" on '%s'",
+            node->name, op, (node->op->traits & HR_TRAIT_RANDOM) ? ", with a seed" : "",
+            op, graph->nodes[zip_node].op->name, zip);
     return hr__fail(error, HR_ERR_GRAPH,
                     "'%s' does not give its inputs the same order, so records would be "
-                    "mispaired. Put one \"- %s: {}\" after '%s' instead (in Python "
-                    "zip(...).%s()), or give each input \"- %s: {seed: 1}\". To pair "
+                    "mispaired. Put one \"- %s%s\" after '%s' instead (in Python "
+                    "hr.zip(...).%s(%s)), or give each input %s%s%s. To pair "
                     "records at random, set \"paired: false\" on '%s'",
-                    graph->nodes[order].name, op, graph->nodes[zip].name,
-                    dot != NULL ? dot + 1 : op, op, graph->nodes[zip].name);
+                    node->name, op, random ? ": {}" : "", zip, dot != NULL ? dot + 1 : op,
+                    random ? "" : "...",
+                    random ? "\"- " : "the same nodes in the same order",
+                    random ? op : "", random ? ": {seed: 1}\"" : "", zip);
 }
 
 static enum hr_err check_count(const struct hr_graph *graph, uint32_t zip, size_t input,

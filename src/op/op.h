@@ -367,6 +367,8 @@ struct hr_op_merge {
                        uint64_t n);
     /* As in struct hr_op_order. */
     bool (*draws_by_params)(const void *params);
+    /* Records of the inputs alternate, so parameters and counts decide which is where. */
+    bool alternates;
 };
 
 /* EXPAND: an op that makes many records of one. */

@@ -115,5 +115,5 @@ const struct hr_op hr_op_flow_interleave = {
     .inputs_max = 8,
     HR_PARAMS(interleave_params, struct interleave),
     .infer = hr__infer_merge,
-    .merge = {.count = interleave_count, .map = interleave_map},
+    .merge = {.count = interleave_count, .map = interleave_map, .alternates = true},
 };

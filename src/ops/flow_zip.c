@@ -58,7 +58,8 @@ const struct hr_op hr_op_flow_zip = {
         "All inputs must have the same number of records, known beforehand: filters, "
         "expansions and batches come after it. A shuffle belongs after it, too: it moves "
         "the joined records, and costs the same. Shuffles before it must all have the "
-        "same `seed`, else the records would be mispaired and the graph is refused. "
+        "same `seed`, and shards, splits and merges that alternate equal parameters, "
+        "else the records would be mispaired and the graph is refused. "
         "Field names must differ; see `prefix`.",
     .version = 1,
     .kind = HR_OP_ZIP,
