@@ -24,11 +24,18 @@ static bool is_photo(const char *data, int64_t bytes)
            begins(data, bytes, "\x89PNG\r\n\x1a\n", 8) || is_riff(data, bytes, "WEBP");
 }
 
+/* MP3 without tags: a frame of layer III, of MPEG 1, 2 or 2.5. */
+static bool is_mp3(const char *data, int64_t bytes)
+{
+    return bytes >= 2 && data[0] == '\xff' &&
+           strchr("\xfa\xfb\xf2\xf3\xe2\xe3", data[1]) && data[1] != '\0';
+}
+
 static bool is_sound(const char *data, int64_t bytes)
 {
     return is_riff(data, bytes, "WAVE") || begins(data, bytes, "fLaC", 4) ||
            begins(data, bytes, "OggS", 4) || begins(data, bytes, "ID3", 3) ||
-           begins(data, bytes, "\xff\xfb", 2);
+           is_mp3(data, bytes);
 }
 
 /* The first photo and the first sound among the byte strings of a record. */

@@ -9,7 +9,9 @@
 
 #include "core/error.h"
 
-/* What the bytes look like, for messages; formats of libsndfile's come first. */
+/* What the bytes look like, for messages; formats of libsndfile's come first. MP3 without
+ * tags begins with a frame of layer III of MPEG 1, 2 or 2.5, with or without a checksum.
+ */
 static const struct {
     const char *magic, *name;
     bool sndfile;
@@ -17,9 +19,12 @@ static const struct {
     {"fLaC",     "a FLAC file",           true },
     {"OggS",     "an Ogg file",           true },
     {"ID3",      "an MP3 file",           true },
+    {"\xff\xfa", "an MP3 file",           true },
     {"\xff\xfb", "an MP3 file",           true },
-    {"\xff\xf3", "an MP3 file",           true },
     {"\xff\xf2", "an MP3 file",           true },
+    {"\xff\xf3", "an MP3 file",           true },
+    {"\xff\xe2", "an MP3 file",           true },
+    {"\xff\xe3", "an MP3 file",           true },
     {"FORM",     "an AIFF file",          true },
     {"RIFX",     "a big-endian WAV file", true },
     {"caff",     "a CAF file",            true },

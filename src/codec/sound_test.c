@@ -147,19 +147,29 @@ static void make_file(struct made *m, int format, int rate)
     CHECK_EQ_INT(sf_close(file), 0);
 }
 
+/* Layer III in libsndfile 1.1 and later; earlier headers lack the enumerators. */
+enum { MP3 = 0x230082 };
+
 static const struct {
     int format, rate;
     double tolerance; /* of a sample; MP3 moves the sound, so 0 skips the comparison */
 } written[] = {
-    {SF_FORMAT_FLAC | SF_FORMAT_PCM_16,         44100, 1e-9},
-    {SF_FORMAT_FLAC | SF_FORMAT_PCM_24,         8000,  1e-9},
-    {SF_FORMAT_OGG | SF_FORMAT_VORBIS,          16000, 0.05},
-    {SF_FORMAT_OGG | SF_FORMAT_OPUS,            48000, 0.05},
-    {SF_FORMAT_AIFF | SF_FORMAT_PCM_16,         22050, 1e-9},
-#ifdef SF_FORMAT_MPEG_LAYER_III
-    {SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III, 44100, 0.2 },
-#endif
+    {SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 44100, 1e-9},
+    {SF_FORMAT_FLAC | SF_FORMAT_PCM_24, 8000,  1e-9},
+    {SF_FORMAT_OGG | SF_FORMAT_VORBIS,  16000, 0.05},
+    {SF_FORMAT_OGG | SF_FORMAT_OPUS,    48000, 0.05},
+    {SF_FORMAT_AIFF | SF_FORMAT_PCM_16, 22050, 1e-9},
+    {MP3,                               44100, 0   }, /* MPEG 1 */
+    {MP3,                               16000, 0   }, /* MPEG 2 */
+    {MP3,                               8000,  0   }, /* MPEG 2.5 */
 };
+
+static bool can_write(int format, int rate)
+{
+    SF_INFO info = {.samplerate = rate, .channels = CHANNELS, .format = format};
+
+    return sf_format_check(&info) == SF_TRUE;
+}
 
 TEST(formats_of_libsndfile_are_found_by_content_and_decoded)
 {
@@ -169,12 +179,14 @@ TEST(formats_of_libsndfile_are_found_by_content_and_decoded)
         struct hr_error error;
         struct made m;
 
+        if (!can_write(written[k].format, written[k].rate))
+            continue;
         make_file(&m, written[k].format, written[k].rate);
         CHECK_OK(decode(m.bytes.text, m.bytes.length, 0, 0, &arena, &part, &error));
         CHECK_EQ_INT(part.rate, written[k].rate);
         CHECK_EQ_INT(part.channels, CHANNELS);
         CHECK_EQ_INT(part.frames, FRAMES);
-        for (int i = 1000; i < FRAMES - 1000; i++)
+        for (int i = 1000; i < FRAMES - 1000 && written[k].tolerance > 0; i++)
             for (int c = 0; c < CHANNELS; c++)
                 CHECK_NEAR(part.data[c * part.frames + i],
                            (short)(level(i, c) * 32768) / 32768.0, written[k].tolerance);
