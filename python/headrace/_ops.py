@@ -254,7 +254,8 @@ def audio_decode(
     and nothing else of it. Rates never mix unnoticed: unless `rate` is given, the
     sounds may differ in it, and spectra and batches refuse them until audio.resample
     has given them one. A malformed header, a file that is cut short, and floats that
-    are not finite are errors.
+    are not finite are errors; so is a wrong checksum in an Ogg file of which all is
+    decoded.
 
     Args:
         pipeline: what the operator reads.

@@ -22,6 +22,13 @@ hr__sound_check_finite(const struct hr_sound_part *part, struct hr_error *reterr
 HR_CHECK enum hr_err
 hr__sndfile_version(const char **ret_version, struct hr_error *reterr);
 
+/* Checks that pages follow each other up to one that is marked as the end, and with
+ * `checksums` also their checksums. *ret_bytes, the size of the data, becomes the size
+ * without what follows the end. HR_ERR_FORMAT says at which byte the file is damaged or
+ * cut short. */
+HR_CHECK enum hr_err hr__ogg_check(const void *data, size_t *ret_bytes, bool checksums,
+                                   struct hr_error *reterr);
+
 /* By libsndfile. */
 HR_CHECK enum hr_err
 hr__sndfile_decode(struct hr_arena *arena, const void *data, size_t bytes,

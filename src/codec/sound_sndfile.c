@@ -114,12 +114,16 @@ enum hr_err hr__sndfile_decode(struct hr_arena *arena, const void *data, size_t 
                                struct hr_sound_part *ret_part, struct hr_error *reterr)
 {
     static SF_VIRTUAL_IO io = {memory_bytes, memory_seek, memory_read, NULL, memory_tell};
-    struct memory memory = {data, (sf_count_t)bytes, 0};
+    struct memory memory;
     SF_INFO info = {0};
     enum hr_err err = HR_OK;
     SNDFILE *file;
 
     HR_TRY(hr__library_load(&library, reterr));
+    if (bytes >= 4 && memcmp(data, "OggS", 4) == 0)
+        HR_TRY(hr__ogg_check(data, &bytes, request->start == 0 && request->frames == 0,
+                             reterr));
+    memory = (struct memory){data, (sf_count_t)bytes, 0};
     file = sf.open_virtual(&io, SFM_READ, &info, &memory);
     if (file == NULL)
         return hr__fail(reterr, HR_ERR_FORMAT,

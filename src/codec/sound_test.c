@@ -33,7 +33,7 @@ TEST(what_is_no_sound_is_named)
         {"RIFF....AVI ",          "no sound file that is known"},
         {"hello",                 "no sound file that is known"},
         {"fLaC and no more",      "looks like a FLAC file"     },
-        {"OggS",                  "looks like an Ogg file"     },
+        {"OggS",                  "Ogg, offset 0"              },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -223,6 +223,44 @@ TEST(a_window_has_the_samples_of_the_whole)
     CHECK_ERR(HR_ERR_RANGE,
               decode(m.bytes.text, m.bytes.length, FRAMES, 1, &other, &part, &error));
     hr__arena_finish(&other);
+    hr__arena_finish(&arena);
+    hr__str_finish(&m.bytes);
+}
+
+/* libsndfile alone reads what is left of it. */
+TEST(an_ogg_file_that_is_cut_short_or_damaged_is_refused)
+{
+    struct hr_sound_part part;
+    struct hr_arena arena;
+    struct hr_error error;
+    struct hr_rng rng;
+    struct made m;
+
+    hr__rng_init(&rng, check_seed(), 0, 0);
+    make_file(&m, SF_FORMAT_OGG | SF_FORMAT_VORBIS, 16000);
+    for (size_t bytes = 4; bytes < m.bytes.length; bytes += 97) {
+        CHECK_ERR(HR_ERR_FORMAT,
+                  decode(m.bytes.text, bytes, 0, 0, &arena, &part, &error));
+        CHECK_HAS(error.message, "cut short");
+        hr__arena_finish(&arena);
+        CHECK_ERR(HR_ERR_FORMAT,
+                  decode(m.bytes.text, bytes, 100, 10, &arena, &part, &error));
+        hr__arena_finish(&arena);
+    }
+    for (int round = 0; round < 200; round++) {
+        char *byte = m.bytes.text + 4 + hr__rng_below(&rng, m.bytes.length - 4);
+        char bit = (char)(1 << hr__rng_below(&rng, 8));
+
+        *byte ^= bit;
+        CHECK_ERR(HR_ERR_FORMAT,
+                  decode(m.bytes.text, m.bytes.length, 0, 0, &arena, &part, &error));
+        CHECK_HAS(error.message, "offset");
+        hr__arena_finish(&arena);
+        *byte ^= bit;
+    }
+    hr__str_add_bytes(&m.bytes, "TAG", 3);
+    CHECK_OK(decode(m.bytes.text, m.bytes.length, 0, 0, &arena, &part, &error));
+    CHECK_EQ_INT(part.frames, FRAMES);
     hr__arena_finish(&arena);
     hr__str_finish(&m.bytes);
 }

@@ -105,7 +105,8 @@ const struct hr_op hr_op_audio_decode = {
         "`rate` is given, the sounds may differ in it, and spectra and batches refuse "
         "them "
         "until audio.resample has given them one. A malformed header, a file that is cut "
-        "short, and floats that are not finite are errors.",
+        "short, and floats that are not finite are errors; so is a wrong checksum in an "
+        "Ogg file of which all is decoded.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,
