@@ -432,6 +432,26 @@ make_array(struct ext_state *state, PyObject *value, enum hr_dtype dtype, bool *
     return better;
 }
 
+/* A number that is of another type than its field, whose type the first record decided
+ * unless it was declared. An exception is set. */
+static enum hr_err refuse_scalar(const struct hr_field_info *info, PyObject *value)
+{
+    bool is_int = ext_is_int(info->dtype);
+
+    if (PyErr_ExceptionMatches(PyExc_OverflowError))
+        return HR_ERR_RANGE;
+    if (PyErr_ExceptionMatches(PyExc_TypeError) && (is_int || info->dtype == HR_BOOL)) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError,
+                     "%R is %s, and field '%s' is %s: declare another type, as in "
+                     "outputs={'%s': '%s'}, if it is to hold such values",
+                     value, is_int ? "no integer" : "neither True nor False", info->name,
+                     hr_dtype_name(info->dtype), info->name,
+                     is_int || !PyIndex_Check(value) ? "float64" : "int64");
+    }
+    return HR_ERR_TYPE;
+}
+
 static enum hr_err
 store_scalar(struct hr_code_call *call, size_t at, const struct hr_field_info *info,
              PyObject *value, struct hr_error *reterr)
@@ -441,7 +461,7 @@ store_scalar(struct hr_code_call *call, size_t at, const struct hr_field_info *i
     enum hr_err code;
 
     if (ext_number_store(value, info->dtype, bytes) < 0)
-        return PyErr_ExceptionMatches(PyExc_OverflowError) ? HR_ERR_RANGE : HR_ERR_TYPE;
+        return refuse_scalar(info, value);
     code = hr_code_room(call, at, info->dtype, 0, NULL, &room, reterr);
     if (code == HR_OK && info->dtype == HR_I64) /* a copy of known size */
         memcpy(room, bytes, sizeof(int64_t));

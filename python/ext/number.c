@@ -176,15 +176,26 @@ static int store_float(PyObject *value, enum hr_dtype dtype, void *at)
     return 0;
 }
 
+/* Numbers other than 0 and 1 are refused: they would all become True. */
+static int store_bool(PyObject *value, void *at)
+{
+    int truth = PyObject_IsTrue(value), equal = 1;
+
+    if (truth >= 0 && !PyBool_Check(value))
+        equal = PyObject_RichCompareBool(value, truth ? Py_True : Py_False, Py_EQ);
+    if (truth < 0 || equal < 0)
+        return -1;
+    if (equal == 0) {
+        PyErr_Format(PyExc_TypeError, "%R is neither True nor False", value);
+        return -1;
+    }
+    *(uint8_t *)at = truth > 0;
+    return 0;
+}
+
 int ext_number_store(PyObject *value, enum hr_dtype dtype, void *at)
 {
-    int truth;
-
     if (dtype == HR_F16 || dtype == HR_BF16 || dtype == HR_F32 || dtype == HR_F64)
         return store_float(value, dtype, at);
-    if (dtype != HR_BOOL)
-        return store_int(value, dtype, at);
-    truth = PyObject_IsTrue(value);
-    *(uint8_t *)at = truth > 0;
-    return truth < 0 ? -1 : 0;
+    return dtype == HR_BOOL ? store_bool(value, at) : store_int(value, dtype, at);
 }

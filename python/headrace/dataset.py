@@ -141,8 +141,8 @@ def from_dataset(
             "image" and "label" in pairs of a picture and a number, "field0", ... in other tuples,
             else "value"; inside a part by their path, such as "image.pixels".
         outputs: {name: hr.spec(...)}; by default taken from item 0, which is read when the pipeline is used;
-            of a list, numbers are floats if one of them is. Names that are not those of the fields
-            are as in `names`.
+            of a list, numbers are floats if one of them is, and integers rather than bools. Names
+            that are not those of the fields are as in `names`.
         variant: as for `Pipeline.map`; with "processes" the dataset is sent once. All
             workers share its NumPy arrays, and a dataset that is a list of plain objects;
             other Python objects end up copied in each worker.
@@ -248,18 +248,20 @@ def _settle_empty(names: tuple[str, ...] | None, code: Code) -> Code:
 
 
 def _widen(declared: dict[str, Spec], layout: Layout, first: Any, items: Sequence[Any]) -> None:
-    """Numbers of which item 0 is an int and another a float are floats."""
+    """Numbers of which item 0 is an int and another a float are floats; bools beside numbers are numbers."""
     names = leaves(layout.items)
     values = split(layout.items, first)
     if len(names) == 1:
         values = (values,)
-    ints = [at for at, value in enumerate(values) if type(value) is int]
-    if not ints:
-        return
-    for at in ints:
+    for at, value in enumerate(values):
+        if type(value) not in (int, bool):
+            continue
         with contextlib.suppress(TypeError, KeyError, IndexError, ValueError):  # the run reports it
-            if float in set(map(type, _column(layout.items, at, items))):
+            types = set(map(type, _column(layout.items, at, items)))
+            if float in types:
                 declared[names[at]] = Spec("float64")
+            elif int in types:
+                declared[names[at]] = Spec("int64")
 
 
 def _column(items: Structure, at: int, values: Sequence[Any]) -> Iterable[Any]:

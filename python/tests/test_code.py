@@ -135,6 +135,29 @@ def test_types_come_from_the_first_call() -> None:
     assert fixed.fields[0].shape[1:] == (2, 5)
 
 
+@pytest.mark.parametrize(
+    ("first", "later", "words"),
+    [
+        (True, 2, r"2 is neither True nor False, and field 'value' is bool: .* outputs=\{'value': 'int64'\}"),
+        (True, 0.5, r"0\.5 is neither True nor False, .* outputs=\{'value': 'float64'\}"),
+        (np.True_, np.array(7), "is neither True nor False"),
+        (1, 2.5, r"2\.5 is no integer, and field 'value' is int64: .* outputs=\{'value': 'float64'\}"),
+        (1, np.float64(2.5), "is no integer"),
+    ],
+)
+def test_a_number_of_another_type_than_the_first_is_refused(first: Any, later: Any, words: str) -> None:
+    """2 became True."""
+    pipe = hr.range(2).map(lambda x: later if x else first).batch(2)
+    with pytest.raises(TypeError, match=words):
+        list(pipe.loader())
+
+
+def test_zero_and_one_are_bools() -> None:
+    values = [True, 0, 1, np.int64(1), np.False_, np.array(1.0)]
+    (batch,) = hr.range(len(values)).map(lambda x: values[x]).batch(len(values)).loader(output="numpy")
+    assert batch.value.dtype == bool and batch.value.tolist() == [True, False, True, True, False, True]
+
+
 def test_lengths_may_vary_where_no_stack_follows() -> None:
     pipe = hr.range(5).map(lambda x: np.arange(x, dtype=np.int32)).padded_batch(5)
     assert next(iter(pipe.loader(output="numpy"))).value.shape == (5, 4)

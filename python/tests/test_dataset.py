@@ -72,6 +72,9 @@ def test_an_empty_dataset_is_an_empty_loader(make: Any, threads: int) -> None:
         ([{"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 2.5}}], ["int64", "float64"]),
         ([1.5, 2], ["float64"]),
         ([True, False], ["bool"]),
+        ([True, 2], ["int64"]),
+        ([(True, 1), (3, 2.5)], ["int64", "float64"]),
+        ([True, 2.5], ["float64"]),
     ],
 )
 def test_an_int_first_and_a_float_later_is_a_float(items: Any, dtypes: list[str]) -> None:

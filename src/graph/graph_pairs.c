@@ -7,8 +7,8 @@
  * random order; two with equal parameters are the same if they choose the same positions.
  * A join by keys (zip.by) counts as one, too, and is the same only as itself. A rank's
  * share and a merge whose inputs alternate count as well: other ranks or blocks on the
- * other side are a mistake. What is before the first of these orders chooses which records
- * are pairs, and is the user's decision: `skip: 1` on one side pairs neighbours.
+ * other side are a mistake. What is before the first of these orders chooses which
+ * records are pairs, and is the user's decision: `skip: 1` on one side pairs neighbours.
  */
 #include "graph/graph_private.h"
 
