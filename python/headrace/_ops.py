@@ -3881,9 +3881,9 @@ def order_split(
             known before a record is read (a label, a column, an integer or a text of an
             archive, or what steps before the split make of these), or index (the
             record's number in the source); string, default path.
-        group: a regular expression (POSIX, extended): what it matches in the key is
-            used in place of the key, so that "^[^/]+" keeps the files of a folder
-            together; string, optional.
+        group: a regular expression (POSIX, extended: [0-9], not \\d, and no .*?): what
+            it matches in the key is used in place of the key, so that "^[^/]+" keeps
+            the files of a folder together; string, optional.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.

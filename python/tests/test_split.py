@@ -408,6 +408,10 @@ def test_a_graph_file_says_the_same(folder: pathlib.Path, tmp_path: pathlib.Path
         (lambda p: hr.split(p, [0.8, 0.2], group="(["), r'"\(\[" is no regular expression: '),
         (lambda p: hr.split(p, [0.8, 0.2], group="^z"), r'"\^z" matches nothing in the path "a/p'),
         (lambda p: hr.split(p, [0.8, 0.2], group="z" * 256), "at most 255 bytes"),
+        (lambda p: hr.split(p, [0.8, 0.2], group=r"^a/p\d*"), r'has "\\d" at 5, which POSIX does not know: write'),
+        (lambda p: hr.split(p, [0.8, 0.2], group=r"[[:alpha:]\d]+"), r'has "\\d" at 11'),
+        (lambda p: hr.split(p, [0.8, 0.2], group="^.*?_"), r'has "\*\?" at 3, .* before the next _'),
+        (lambda p: hr.split(p, [0.8, 0.2], group="(?:a|b)/"), r'has "\(\?" at 1'),
         (lambda p: hr.split(p.take(1), [0.5, 0.5]), "none of the 1 records is in part"),
         (
             lambda p: hr.split(p.shuffle().take(5), [0.5, 0.5]),

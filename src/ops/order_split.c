@@ -5,6 +5,7 @@
  * neither other records nor the run's seed decide it. The positions of the part's records
  * are listed when the graph is opened, in 4 bytes each.
  */
+#include <ctype.h>
 #include <locale.h>
 #include <regex.h>
 #include <stdio.h>
@@ -41,8 +42,9 @@ static const struct hr_param split_params[] = {
                     "the split make of these), or index (the record's number in the "
                     "source)"),
     HR_P_STRING(struct split, group,
-                .help = "a regular expression (POSIX, extended): what it matches in the "
-                        "key is used in place of the key, so that \"^[^/]+\" keeps the "
+                .help = "a regular expression (POSIX, extended: [0-9], not \\d, and no "
+                        ".*?): what it matches in the key is used in place of the key, "
+                        "so that \"^[^/]+\" keeps the "
                         "files of a folder together"),
 };
 
@@ -94,13 +96,63 @@ struct chooser {
     double from, to;
 };
 
+/* The end of a bracket expression that begins at `at`, or where a Perl class stands in it
+ * (\d), which POSIX takes for two characters. */
+static const char *bracket_end(const char *at)
+{
+    at += at[1] == '^' ? 2 : 1;
+    at += *at == ']';
+    for (; *at != '\0' && *at != ']'; at++) {
+        if (*at == '\\' && at[1] != '\0' && strchr("dDwWsS", at[1]) != NULL)
+            return at;
+        if (*at == '[' && at[1] == ':' && strstr(at, ":]") != NULL)
+            at = strstr(at, ":]") + 1;
+    }
+    return at;
+}
+
+/* Where a pattern uses what Perl and Python know and POSIX takes for something else, so
+ * that it would cut other groups than were meant: \d, .*?, (?:x). NULL: nowhere. */
+static const char *find_perl(const char *pattern)
+{
+    for (const char *at = pattern; *at != '\0'; at++) {
+        if (*at == '\\') {
+            at++;
+            if (isalpha((unsigned char)*at) && strchr("wWsSbB", *at) == NULL)
+                return at - 1;
+            if (*at == '\0')
+                return NULL;
+        } else if (*at == '[') {
+            at = bracket_end(at);
+            if (*at == '\\')
+                return at;
+            if (*at == '\0')
+                return NULL;
+        } else if (strchr("*+?}(", *at) != NULL &&
+                   (at[1] == '?' || (*at != '(' && at[1] == '+'))) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
 static enum hr_err compile_group(struct chooser *c, struct hr_error *error)
 {
+    const char *perl;
     char why[160];
     int code;
 
     if (c->params->group == NULL)
         return HR_OK;
+    perl = find_perl(c->params->group);
+    if (perl != NULL) {
+        snprintf(error->param, sizeof error->param, "group");
+        return hr__fail(error, HR_ERR_ARGUMENT,
+                        "\"%s\" has \"%.2s\" at %d, which POSIX does not know: write "
+                        "[0-9] for a digit, [A-Za-z0-9_] in brackets for \\w, and [^_]+ "
+                        "for all before the next _",
+                        c->params->group, perl, (int)(perl - c->params->group) + 1);
+    }
     code = regcomp(&c->group, c->params->group, REG_EXTENDED);
     if (code == 0)
         return HR_OK;
