@@ -132,9 +132,15 @@ class Built:
 
 
 @functools.cache
+def op_infos() -> dict[str, _headrace.OpInfo]:
+    """{operator: what the library says of it}."""
+    return {op["name"]: op for op in _headrace.op_list()}
+
+
+@functools.cache
 def op_kinds() -> dict[str, str]:
     """{operator: kind}."""
-    return {op["name"]: op["kind"] for op in _headrace.op_list()}
+    return {name: op["kind"] for name, op in op_infos().items()}
 
 
 def fields_of(graph: _headrace.Graph) -> Fields:

@@ -31,7 +31,8 @@ def split(
     process, and when other records are added or removed. Records with equal keys are always in
     one part. A part has about the size that its fraction says; `record_count` is the exact one.
     The split comes before a shuffle, filter or batch that `pipeline` has already, and before the
-    steps after these: the key is a field that records have there.
+    steps after these: the key is a field that records have there, and is refused if one of these
+    steps changes it.
 
     Args:
         pipeline: what is divided.
@@ -57,6 +58,7 @@ def split(
             f"split(): fractions are a list such as [0.8, 0.2], not {fractions!r:.60}", param="fractions"
         )
     chain = _after(pipeline._node)
+    _refuse_changed(chain, by)
     below = pipeline if not chain else Pipeline(chain[-1].inputs[0])
     made = []
     for part in range(len(fractions)):
@@ -86,3 +88,30 @@ def _after(output: Node) -> list[Node]:
                 op=node.op,
             )
     return chain[:blocking]
+
+
+def _refuse_changed(chain: Sequence[Node], by: str) -> None:
+    """A step after the split changes its key: records with equal keys then could be in several parts."""
+    for node in reversed(chain):
+        if build.op_kinds()[node.op] == "batch":
+            return
+        if by in _changed(node):
+            first, name = chain[-1].name or chain[-1].op, node.name or node.op
+            raise GraphError(
+                f"'{name}' changes \"{by}\" after '{first}', and the split comes before '{first}', where records have "
+                f"other values of it: put '{name}' before '{first}', or split before both and use them on each part",
+                node=name,
+                op=node.op,
+            )
+
+
+def _changed(node: Node) -> set[str]:
+    """The fields in which a step may make different values equal."""
+    op = build.op_infos()[node.op]
+    if op["kind"] != "map" or any(trait in op["traits"] for trait in ("zero copy", "dtype")):
+        return set()
+    if node.code is not None:
+        return set(node.code.outputs or node.code.fields or ())
+    given = {p["name"]: node.params.get(p["name"], p["fallback"]) for p in op["params"]}
+    names = given.get("to") or given.get("field") or ()
+    return {names} if isinstance(names, str) else set(names)

@@ -450,6 +450,23 @@ def test_the_key_is_what_steps_before_the_split_make(tmp_path: pathlib.Path, rng
     assert numbers(table.map(lambda i: i, fields="i", outputs={"i": "int64"}), "clean") == expected
 
 
+def test_a_key_that_changes_after_the_split_is_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "t.csv").write_text("city,n\n" + "".join(f"{'pP'[i % 2]}aris,{i}\n" for i in range(40)))
+    table = hr.csv(tmp_path / "t.csv")
+    shuffled = table.shuffle()
+    for late in (shuffled.lower_text(field="city"), table.where("n > 3").map(str.lower, fields="city", name="mine")):
+        with pytest.raises(hr.GraphError, match=r"changes \"city\" after '.*', and the split comes before") as caught:
+            hr.split(late, [0.5, 0.5], by="city")
+        assert caught.value.op in ("text.lower", "code.map")
+    assert len(hr.split(table.lower_text(field="city").shuffle(), [0.999, 0.001], by="index")) == 2
+    for kept in (
+        shuffled.cast("float32", field="n"),
+        shuffled.rename({"n": "m"}),
+        shuffled.batch(2).map(abs, fields="n"),
+    ):
+        assert len(hr.split(kept, [0.5, 0.5], by="n")) == 2
+
+
 def test_a_key_that_needs_the_record_is_refused_by_name(folder: pathlib.Path) -> None:
     def refused(pipe: hr.Pipeline, by: str) -> str:
         with pytest.raises(hr.ArgumentError) as caught:
