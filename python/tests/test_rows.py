@@ -347,3 +347,20 @@ def test_a_quoted_header_error_names_its_place(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.csv").write_text('\na,"b\n1,2\n')
     with pytest.raises(hr.FormatError, match="a.csv:2:3: the quote that begins here is not closed"):
         read(hr.csv, tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "words"),
+    [
+        ("jsonl", '\n[{"a": 1}]\n', r"a\.jsonl:2: no JSON object; nor can any other line be read"),
+        ("jsonl", '{"a": 01}\n{\n', r"a\.jsonl:1: no JSON object: expected ',' or '}'; nor"),
+        ("csv", "a,b\n1,2,\n3,4,\n", r"a\.csv:2: 3 cells, and 2 in the first line.*; nor"),
+    ],
+)
+def test_a_file_without_a_row_that_can_be_read_says_why(
+    tmp_path: pathlib.Path, format: str, text: str, words: str
+) -> None:
+    path = tmp_path / f"a.{format}"
+    path.write_text(text)
+    with pytest.raises(hr.FormatError, match=words):
+        _ = getattr(hr, format)(path).fields

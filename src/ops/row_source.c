@@ -221,32 +221,47 @@ static enum hr_err look_at_cell(void *user, const struct hr_row_cell *cell)
                : HR_ERR_MEMORY;
 }
 
-static enum hr_err look_at_row(struct look *look, const char *row, size_t bytes)
+static enum hr_err
+look_at_row(struct look *look, const char *row, size_t bytes, struct hr_error *ret_why)
 {
-    struct hr_error why = {0};
     enum hr_err code;
     size_t at;
 
     if (look->source->format->json)
-        return hr__table_add_json(look->table, look->number, row, bytes, NULL);
+        return hr__table_add_json(look->table, look->number, row, bytes, ret_why);
     if (!hr__table_add_row(look->table, look->number))
         return HR_ERR_MEMORY;
     code = look->source->format->parse(look->source, NULL, row, bytes, look_at_cell, look,
-                                       &at, &why);
+                                       &at, ret_why);
     if ((code == HR_OK || code == HR_ERR_FORMAT) && !hr__table_end_row(look->table))
         code = HR_ERR_MEMORY;
     return code;
+}
+
+/* Of a data set without a row that can be read; `why` is about the first. */
+static enum hr_err fail_first(const struct hr_row_source *source,
+                              const struct hr_error *why, struct hr_error *error)
+{
+    struct hr_shard_place place;
+    uint64_t line;
+
+    hr__shard_index_place(source->source.index, 0, &place);
+    HR_TRY(hr__shard_source_line(source, NULL, 0, &line, error));
+    return hr__fail(error, HR_ERR_FORMAT, "%s:%llu: %s; nor can any other line be read",
+                    place.uri, (unsigned long long)line, why->message);
 }
 
 static enum hr_err
 look_at_all(struct hr_row_source *source, struct hr_table *table, struct hr_error *error)
 {
     struct look look = {.source = source, .table = table};
-    uint64_t count = hr__shard_index_count(source->source.index);
+    uint64_t count = hr__shard_index_count(source->source.index), bad = 0;
+    struct hr_error first = {0};
 
     for (size_t i = 0; i < source->count; i++)
         look.columns[i] = hr__table_find(table, source->columns[i].name);
     for (uint64_t i = 0; i < count; i++) {
+        struct hr_error why = {0};
         const char *row;
         size_t bytes;
         enum hr_err code = hr__shard_source_peek(source, i, &row, &bytes, error);
@@ -255,11 +270,14 @@ look_at_all(struct hr_row_source *source, struct hr_table *table, struct hr_erro
             continue; /* reading it reports that */
         HR_TRY(code);
         look.number = i < INT_MAX ? (int)i + 1 : INT_MAX;
-        code = look_at_row(&look, row, hr__line_length(row, bytes));
+        code = look_at_row(&look, row, hr__line_length(row, bytes), &why);
         if (code != HR_OK && code != HR_ERR_FORMAT)
             return hr__fail(error, code, "out of memory while reading %s", source->path);
+        bad += code != HR_OK;
+        if (code != HR_OK && i == 0)
+            first = why;
     }
-    return HR_OK;
+    return count > 0 && bad == count ? fail_first(source, &first, error) : HR_OK;
 }
 
 /* Of a column whose cells do not go together; the place is the number of a row. */
