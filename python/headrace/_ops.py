@@ -4552,21 +4552,23 @@ def source_jsonl(
     bool, text, or json (any value, as compact JSON). Types that are not declared follow
     from all lines, which are read once for it when the graph is checked: whole numbers
     are int64, any other numbers make float64, lists and objects json; texts and numbers
-    in one column are an error.  A line that is no object, a value of another type and a
-    missing value (null, or no such key) without a default are bad records, whose
-    message names file, line, byte and column. Lines can be read in any order, so
-    shuffle, split, shard and resume work as for files; 8 bytes of memory are kept per
-    line. The identity of the source is the contents of its files.  Where the records
-    are is found by a scan of the files when the graph is opened, and kept in a saved
-    index ([its format](../formats/source-index.md)): the next start scans only files
-    that have changed since, by their size, inode and time, or the ETag that the server
-    gives. Set `HEADRACE_CACHE` to nothing to keep no index in the cache folder.  Files
-    that are compressed by gzip or zstd are recognised by how they begin, and read as
-    what they unpack to. The first opening decodes and checks each of them. Then records
-    are read in any order: in order without decoding anything twice, otherwise as fast
-    as `unpack_cache` allows ([compressed files](../formats/compressed.md)). Damage
-    costs the gzip member or zstd frame that it is in; of a file that is cut short, all
-    that comes before is read.
+    in one column are an error. A whole number that does not fit an int64 is a bad
+    record, unless the column is declared as float64, or as json, which keeps its
+    digits; those inside lists and objects become float64.  A line that is no object, a
+    value of another type and a missing value (null, or no such key) without a default
+    are bad records, whose message names file, line, byte and column. Lines can be read
+    in any order, so shuffle, split, shard and resume work as for files; 8 bytes of
+    memory are kept per line. The identity of the source is the contents of its files.
+    Where the records are is found by a scan of the files when the graph is opened, and
+    kept in a saved index ([its format](../formats/source-index.md)): the next start
+    scans only files that have changed since, by their size, inode and time, or the ETag
+    that the server gives. Set `HEADRACE_CACHE` to nothing to keep no index in the cache
+    folder.  Files that are compressed by gzip or zstd are recognised by how they begin,
+    and read as what they unpack to. The first opening decodes and checks each of them.
+    Then records are read in any order: in order without decoding anything twice,
+    otherwise as fast as `unpack_cache` allows ([compressed
+    files](../formats/compressed.md)). Damage costs the gzip member or zstd frame that
+    it is in; of a file that is cut short, all that comes before is read.
 
     Args:
         path: a file; or several: "part-{000..099}.jsonl", a pattern such as

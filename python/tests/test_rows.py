@@ -349,6 +349,24 @@ def test_a_quoted_header_error_names_its_place(tmp_path: pathlib.Path) -> None:
         read(hr.csv, tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize("other", ["", ', "l": [1, {"k": "\\u00e9"}]'])
+def test_digits_of_large_whole_numbers_are_not_lost(tmp_path: pathlib.Path, other: str) -> None:
+    """With `other`, the line needs the parser of nested values."""
+    path = tmp_path / "a.jsonl"
+    numbers = [2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 10**40 + 1]
+    path.write_text("".join(f'{{"a": {number} {other}}}\n' for number in numbers))
+
+    def read(**options: Any) -> list[Any]:
+        pipe = hr.jsonl(path, columns=["a"], **options).batch(1)
+        return [batch["a"][0] for batch in pipe.loader(output="numpy", on_error="skip")]
+
+    assert read() == read(types={"a": "int64"}) == numbers[:2]
+    assert read(types={"a": "json"}) == [str(number) for number in numbers]
+    assert read(types={"a": "float64"}) == [float(number) for number in numbers]
+    with pytest.raises(hr.FormatError, match=rf'a\.jsonl:3: byte \d+: column "a": "{2**63}" is no int64'):
+        list(hr.jsonl(path, columns=["a"]).batch(1).loader())
+
+
 @pytest.mark.parametrize(
     ("format", "text", "words"),
     [

@@ -506,22 +506,28 @@ bool hr__table_convert(enum hr_table_type type, const char *text, size_t bytes, 
     return true;
 }
 
-static bool convert(struct hr_table_column *column)
+static enum hr_err convert(const struct hr_table *table, struct hr_table_column *column,
+                           struct hr_error *error)
 {
     size_t item = column->type == HR_TABLE_BOOL ? sizeof(bool) : sizeof(int64_t);
 
     column->numbers = hr__malloc(column->cells * item + 1);
     if (column->numbers == NULL)
-        return false;
+        return no_memory(table, error);
     for (size_t row = 0; row < column->cells; row++) {
         const char *text = column->text + column->offset[row];
         size_t bytes = column->offset[row + 1] - column->offset[row];
 
-        (void)hr__table_convert(column->type, text, bytes,
-                                (char *)column->numbers + row * item);
+        if (!hr__table_convert(column->type, text, bytes,
+                               (char *)column->numbers + row * item))
+            return hr__fail_in(error, HR_ERR_FORMAT, table->path, table->lines[row], 0,
+                               "column \"%s\": \"%.*s\" is no %s",
+                               column->name != NULL ? column->name : "",
+                               bytes < 40 ? (int)bytes : 40, text,
+                               hr__table_type_name(column->type));
     }
     free_text(column);
-    return true;
+    return HR_OK;
 }
 
 enum hr_err hr__table_use(struct hr_table *table, int at, struct hr_error *reterr)
@@ -531,8 +537,8 @@ enum hr_err hr__table_use(struct hr_table *table, int at, struct hr_error *reter
     if (column->used)
         return HR_OK;
     HR_TRY(settle(table, column, reterr));
-    if (column->type != HR_TABLE_TEXT && !convert(column))
-        return no_memory(table, reterr);
+    if (column->type != HR_TABLE_TEXT)
+        HR_TRY(convert(table, column, reterr));
     column->used = true;
     return HR_OK;
 }

@@ -134,9 +134,7 @@ static const char *plain_word(const char *at, const char *end, struct hr_json_me
         m->bytes = 0;
     } else {
         m->seen = hr__number_kind(from, m->bytes);
-        /* 18 digits fit an int64 */
-        if (m->seen == 0 || !is_json_number(from, m->bytes) ||
-            (m->seen == HR_SEEN_INT && m->bytes > 18))
+        if (m->seen == 0 || !is_json_number(from, m->bytes))
             return NULL;
     }
     return at;
@@ -210,6 +208,22 @@ static enum hr_err not_an_object(const struct hr_error *why, struct hr_error *er
     return hr__fail(error, HR_ERR_FORMAT, "no JSON object%s", words != NULL ? words : "");
 }
 
+/* Whether a number that the parser made a double is written as a whole one: it does not
+ * fit an int64, and stays as it is written, so that no digit is lost. */
+static bool is_large_int(const char *text, size_t bytes, struct hr_json_member *m)
+{
+    size_t length = bytes > 0 && text[0] == '-';
+
+    while (length < bytes && text[length] >= '0' && text[length] <= '9')
+        length++;
+    if (length < bytes && strchr(".eE", text[length]) != NULL)
+        return false;
+    m->seen = HR_SEEN_INT;
+    m->text = text;
+    m->bytes = length;
+    return true;
+}
+
 /* What is not a string becomes text: as it was written, or as compact JSON. */
 static void
 print_value(const struct hr_doc *value, struct hr_json_member *m, struct hr_str *out)
@@ -241,10 +255,13 @@ print_value(const struct hr_doc *value, struct hr_json_member *m, struct hr_str 
     m->bytes = out->length;
 }
 
-static enum hr_err give_value(const struct hr_doc_pair *pair, int column,
-                              hr_json_member_fn *each, void *user, struct hr_error *error)
+static enum hr_err
+give_value(const struct hr_doc_pair *pair, const char *line, size_t bytes,
+           hr_json_member_fn *each, void *user, struct hr_error *error)
 {
     const struct hr_doc *value = pair->value;
+    size_t at = (size_t)byte_column(line, bytes, value->column) - 1;
+    int column = byte_column(line, bytes, pair->column);
     struct hr_json_member m = {
         .key = pair->key, .key_bytes = strlen(pair->key), .column = column};
     struct hr_str text;
@@ -255,7 +272,7 @@ static enum hr_err give_value(const struct hr_doc_pair *pair, int column,
         m.text = value->as.string.text;
         m.bytes = value->as.string.length;
         m.seen = memchr(m.text, '\0', m.bytes) != NULL ? HR_SEEN_OTHER : HR_SEEN_TEXT;
-    } else {
+    } else if (value->kind != HR_DOC_DOUBLE || !is_large_int(line + at, bytes - at, &m)) {
         print_value(value, &m, &text);
     }
     err = hr__str_ok(&text) ? each(user, &m) : no_memory_for_line(error);
@@ -278,11 +295,8 @@ static enum hr_err read_slowly(const char *line, size_t bytes, hr_json_member_fn
     }
     if (doc->kind != HR_DOC_MAP)
         err = not_an_object(NULL, error);
-    for (size_t i = 0; err == HR_OK && i < doc->as.map.count; i++) {
-        const struct hr_doc_pair *pair = &doc->as.map.pairs[i];
-
-        err = give_value(pair, byte_column(line, bytes, pair->column), each, user, error);
-    }
+    for (size_t i = 0; err == HR_OK && i < doc->as.map.count; i++)
+        err = give_value(&doc->as.map.pairs[i], line, bytes, each, user, error);
     hr__doc_destroy(doc);
     return err;
 }

@@ -176,6 +176,10 @@ static void check_wrong(const char *name, const char *text, size_t bytes,
 
 TEST(errors_name_file_line_and_column)
 {
+    CHECK_WRONG("w.jsonl",
+                "{\"path\":\"a\",\"label\":1}\n{\"path\":\"b\",\"label\":"
+                "-9223372036854775809}\n",
+                "2", "\"-9223372036854775809\" is no int64");
     CHECK_WRONG("w.csv", "path,label\nb\n", "2", "1 cells, and 2 in the first line");
     CHECK_WRONG("w.csv", "path,label\na,\"1\n2", "2:3", "is not closed");
     CHECK_WRONG("w.csv", "path,label\n\"a\"x,1\n", "2:4", "follows a closing quote");
