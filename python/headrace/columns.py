@@ -186,13 +186,14 @@ def _columns(given: Any, names: Sequence[str] | None, what: str) -> Columns:
     if isinstance(given, np.ndarray) and given.dtype.names is not None:
         return _of_arrays(_chosen({key: given[key] for key in given.dtype.names}, names, what), what)
     if hasattr(given, "iloc") and hasattr(given, "columns"):
-        return _of_arrays({key: _of_pandas(given[key], key, what) for key in _chosen(_keys(given), names, what)}, what)
+        chosen = _chosen(_keys(given, what), names, what)
+        return _of_arrays({key: _of_pandas(given[key], key, what) for key in chosen}, what)
     if all(hasattr(given, one) for one in ("count_rows", "schema", "take")):
         return Stored(given, tuple(_chosen({key: key for key in given.schema.names}, names, what)))
     if hasattr(given, "to_arrow") or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         return _of_arrow(given, names, what)
     if isinstance(given, (tuple, list)) and given:
-        return _of_arrays([*map(np.asarray, given)], what)
+        return _of_arrays(given, what)
     raise ArgumentError(
         f"{what}: needs a tuple, list or dict of arrays, a structured array, an Arrow table, a Lance dataset, or a "
         "pandas or polars frame; objects with __len__ and __getitem__ are for hr.from_dataset",
@@ -200,8 +201,12 @@ def _columns(given: Any, names: Sequence[str] | None, what: str) -> Columns:
     )
 
 
-def _keys(frame: Any) -> dict[str, Any]:
-    return {key: key for key in frame.columns}
+def _keys(frame: Any, what: str) -> dict[str, Any]:
+    keys = {key: key for key in frame.columns}
+    if len(keys) < len(frame.columns):
+        twice = next(key for at, key in enumerate(frame.columns) if key in list(frame.columns)[:at])
+        raise ArgumentError(f"{what}: two columns are called {twice!r}; rename one", param="columns")
+    return keys
 
 
 def _chosen(columns: dict[str, Any], names: Sequence[str] | None, what: str) -> dict[str, Any]:
@@ -216,10 +221,22 @@ def _chosen(columns: dict[str, Any], names: Sequence[str] | None, what: str) -> 
     return columns if names is None else {name: columns[name] for name in names}
 
 
+def _array(column: Any, name: str, what: str) -> np.ndarray:
+    try:
+        return np.asarray(column)
+    except ValueError as error:
+        raise ArgumentError(
+            f"{what}: column {name} is no array: {error} Rows of different lengths are read from an Arrow table, "
+            "or by hr.from_dataset from a list of items",
+            param="columns",
+        ) from None
+
+
 def _of_arrays(given: Mapping[str, Any] | Sequence[Any], what: str) -> Columns:
     names = tuple(given) if isinstance(given, Mapping) else None
-    arrays = [np.asarray(column) for column in (given.values() if isinstance(given, Mapping) else given)]
-    shown = names or tuple(map(str, range(len(arrays))))
+    columns = list(given.values() if isinstance(given, Mapping) else given)
+    shown = names or tuple(map(str, range(len(columns))))
+    arrays = [_array(column, one, what) for one, column in zip(shown, columns, strict=True)]
     single = next((one for one, array in zip(shown, arrays, strict=True) if array.ndim == 0), None)
     if single is not None:
         raise ArgumentError(f"{what}: column {single} is a single value, not one for each row", param="columns")

@@ -53,13 +53,16 @@ def find(shard: Any) -> Share:
     torch = sys.modules.get("torch")
     if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
         return Share(int(torch.distributed.get_rank()), int(torch.distributed.get_world_size()), "torch.distributed")
-    try:
-        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    except (KeyError, ValueError):
+    said = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if not said[0] or not said[1]:
         return Share(0, 1, "no ranks found")
+    try:
+        rank, world = int(said[0]), int(said[1])
+    except ValueError:
+        rank, world = -1, 0
     if world < 1 or not 0 <= rank < world:
         raise ArgumentError(
-            f"loader(): the environment has RANK={rank} and WORLD_SIZE={world}; correct it, or give shard=",
+            f"loader(): the environment has RANK={said[0]} and WORLD_SIZE={said[1]}; correct it, or give shard=",
             param="shard",
         )
     return Share(rank, world, "RANK and WORLD_SIZE")

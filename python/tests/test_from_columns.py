@@ -155,6 +155,15 @@ def test_what_are_no_columns_is_refused(given: Any, words: str) -> None:
     assert "from_columns(" in str(caught.value)
 
 
+def test_columns_that_cannot_be_arrays_are_named() -> None:
+    for given in ({"x": [1, 2], "ids": [[1, 2], [3]]}, ([1, 2], [[1, 2], [3]])):
+        with pytest.raises(hr.ArgumentError, match=r"column (ids|1) is no array: .* hr\.from_dataset"):
+            hr.from_columns(given)
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(hr.ArgumentError, match="two columns are called 'a'"):
+        hr.from_columns(pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]))
+
+
 def test_a_column_that_is_not_there() -> None:
     with pytest.raises(hr.ArgumentError, match="no column 'lable'; did you mean 'label'"):
         hr.from_columns({"label": np.zeros(3)}, names=["lable"])

@@ -69,6 +69,9 @@ def test_wrong_ranks_of_the_environment_are_refused(monkeypatch: pytest.MonkeyPa
     rank_of(monkeypatch, 2, 2)
     with pytest.raises(hr.ArgumentError, match="RANK=2 and WORLD_SIZE=2"):
         hr.range(9).batch(3).loader()
+    monkeypatch.setenv("RANK", "${INDEX}")
+    with pytest.raises(hr.ArgumentError, match=r"RANK=\$\{INDEX\} and WORLD_SIZE=2; correct it"):
+        hr.range(9).batch(3).loader()
     assert len(hr.range(9).batch(3).loader(shard=None)) == 3
 
 
