@@ -223,6 +223,18 @@ def test_several_files(tmp_path: pathlib.Path, rng: random.Random) -> None:
         rows(hr.arrow(tmp_path))
 
 
+def test_splits_of_a_saved_dataset_dict_are_never_mixed(tmp_path: pathlib.Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    for split in ("train", "test"):
+        (tmp_path / split).mkdir()
+        write(pa, tmp_path / split / "data-00000-of-00001.arrow", pa.table({"split": [split]}), "stream", 4)
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    for path in (str(tmp_path), f"file://{tmp_path}"):
+        with pytest.raises(hr.ArgumentError, match=r"has several splits .* name the folder of one, such as .*/train"):
+            rows(hr.arrow(path))
+    assert rows(hr.arrow(tmp_path / "test")) == [{"split": "test"}]
+
+
 def test_nulls(tmp_path: pathlib.Path, rng: random.Random) -> None:
     pa = pytest.importorskip("pyarrow")
     path = tmp_path / "a.arrow"

@@ -4,6 +4,10 @@
 #include "ops/arrow_files.h"
 #include "ops/column_source.h"
 
+#include "core/error.h"
+#include "core/str.h"
+#include "store/store.h"
+
 struct params {
     struct hr_column_params columns;
     int64_t batch_max, batch_cache;
@@ -91,12 +95,38 @@ static const struct hr_column_format arrow_format = {.begin = begin_row,
                                                      .where = add_where,
                                                      .close = close_files};
 
+/* A folder that the datasets library saved a DatasetDict to has a folder for each split:
+ * together they would be one data set of training and test records. */
+static enum hr_err refuse_splits(const char *folder, struct hr_error *error)
+{
+    const char *path;
+    struct hr_object object;
+    struct hr_str uri;
+    enum hr_err code;
+
+    if (hr__store_is_remote(folder, &path))
+        return HR_OK;
+    hr__str_init(&uri);
+    hr__str_addf(&uri, "%s/dataset_dict.json", path);
+    code = hr__str_ok(&uri) ? hr__store_open(hr__str_text(&uri), &object, NULL)
+                            : HR_ERR_MEMORY;
+    hr__str_finish(&uri);
+    if (code != HR_OK)
+        return HR_OK;
+    hr__store_close(&object);
+    return hr__fail(error, HR_ERR_ARGUMENT,
+                    "%s has several splits (its dataset_dict.json lists them): name the "
+                    "folder of one, such as %s/train",
+                    folder, folder);
+}
+
 static enum hr_err
 arrow_prepare(const void *params, void **ret_state, struct hr_error *error)
 {
     const struct params *p = params;
     struct hr_arrow_files *files;
 
+    HR_TRY(refuse_splits(p->columns.path, error));
     HR_TRY(hr__arrow_files_open(p->columns.path, &p->columns.columns,
                                 (uint64_t)p->batch_max, &files, error));
     files->cache_bytes = (uint64_t)p->batch_cache;
