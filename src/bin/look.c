@@ -111,6 +111,14 @@ static enum look_kind kind_of(const char *name, char *ending, size_t room)
     return LOOK_OTHER;
 }
 
+enum look_kind look_kind(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char ending[12];
+
+    return kind_of(slash != NULL ? slash + 1 : path, ending, sizeof(ending));
+}
+
 static void add_ending(struct look_files *files, const char *ending)
 {
     for (size_t i = 0; i < files->ending_count; i++)

@@ -57,6 +57,9 @@ struct look {
  * prints the reason on failure. */
 int look_at(const char *folder, struct look *ret_look);
 
+/* What the name of a file says that it is. */
+enum look_kind look_kind(const char *path);
+
 /* Writes "folder/name", or the folder alone if the name is "". False if it does not fit,
  * and then "". */
 bool look_join(char *to, size_t room, const char *folder, const char *name);

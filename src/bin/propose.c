@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define PATH_BYTES PROPOSE_PATH_MAX
 
@@ -55,9 +56,16 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+static bool is_medium(const char *path)
+{
+    enum look_kind kind = look_kind(path);
+
+    return (kind == LOOK_PHOTO || kind == LOOK_SOUND) && access(path, F_OK) == 0;
+}
+
 bool propose_is_data(const char *path)
 {
-    return data_file_source(path) != NULL || is_folder(path);
+    return data_file_source(path) != NULL || is_folder(path) || is_medium(path);
 }
 
 /* Set what batches hold from the first record of a file. */
@@ -104,6 +112,9 @@ static int propose_file(struct site *site, const char *path)
     struct proposal *p = &site->proposal;
 
     p->source = data_file_source(path);
+    if (p->source == NULL)
+        return cli_usage("%s is a single %s: give the folder that it is in", path,
+                         look_kind(path) == LOOK_PHOTO ? "photo" : "sound");
     snprintf(p->title, sizeof(p->title), "The records of %.200s",
              strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path);
     snprintf(p->arguments, sizeof(p->arguments), "path: \"${data}\"");

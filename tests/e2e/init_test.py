@@ -214,6 +214,10 @@ def what_is_not_known_is_refused():
     (temp / "odd/b").write_text("?")
     one_line(run("init", temp / "odd", code=2), "only", ".xyz", "no ending")
     one_line(run("init", temp / "odd/a.xyz", code=2), "no source reads files with its ending")
+    for name, kind in ("odd/a.JPG", "photo"), ("odd/a.wav", "sound"):
+        (temp / name).write_bytes(b"\xff\xd8")
+        for command in ("init", "run", "inspect", "explain"):
+            one_line(run(command, temp / name, code=2), f"is a single {kind}: give the folder")
     (temp / "far/a").mkdir(parents=True), (temp / "far/b").mkdir()
     (temp / "far/a/x.csv").write_text("a\n1\n"), (temp / "far/b/x.csv").write_text("a\n1\n")
     one_line(run("init", temp / "far", code=2), "several folders", "far/a")
