@@ -165,9 +165,11 @@ static void tell_detail(struct ext_call *frame, PyObject *exception)
 enum hr_err
 ext_call_fail(struct ext_call *frame, enum hr_err code, struct hr_error *reterr)
 {
-    PyObject *exception = ext_exception_take();
+    PyObject *exception;
     char words[640];
 
+    ext_call_end(frame);
+    exception = ext_exception_take();
     if (exception == NULL)
         return code;
     ext_exception_words(exception, words, sizeof words);

@@ -206,11 +206,24 @@ void ext_registry_interrupt(struct ext_registry *registry)
     ext_registry_settle(registry);
     for (struct ext_call *frame = registry->calls; registry->runs < 2 && frame != NULL;
          frame = frame->next)
-        if (frame->thread->foreign && frame != ext_call_current()) {
+        if (frame->thread->foreign && !frame->ended && frame != ext_call_current()) {
             frame->interrupted = true;
             PyThreadState_SetAsyncExc(frame->thread->ident, PyExc_KeyboardInterrupt);
         }
     ext_mutex_unlock(&registry->mutex);
+}
+
+void ext_call_end(struct ext_call *frame)
+{
+    bool others = false;
+
+    ext_mutex_lock(&frame->registry->mutex);
+    frame->ended = true;
+    ext_mutex_unlock(&frame->registry->mutex);
+    for (struct ext_call *outer = frame->outer; outer != NULL; outer = outer->outer)
+        others = others || outer->interrupted;
+    if (frame->interrupted && !others)
+        PyThreadState_SetAsyncExc(frame->thread->ident, NULL); /* a second one */
 }
 
 bool ext_registry_is_here(const struct ext_registry *registry)

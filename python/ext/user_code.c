@@ -390,7 +390,7 @@ push(struct ext_call *frame, struct ext_code *code, struct hr_code_call *call)
     frame->call = call;
     frame->number = ++thread->calls;
     frame->forks = ext_forks();
-    frame->interrupted = frame->several = false;
+    frame->interrupted = frame->ended = frame->several = false;
     frame->outer = thread->current;
     ext_mutex_lock(&registry->mutex);
     ext_registry_settle(registry);

@@ -31,6 +31,7 @@ struct ext_call {
     unsigned long long number; /* among the calls of this thread */
     unsigned forks;
     bool interrupted; /* by ext_registry_interrupt */
+    bool ended;       /* user code has, and may no longer be interrupted */
     bool several;     /* it makes several records; there is no current one */
 };
 
@@ -49,6 +50,10 @@ enum hr_err ext_code_call(void *user, struct hr_code_call *call, struct hr_error
 /* In a forked child, forgets the calls and runs of the parent, whose threads do not exist
  * here. The registry is locked. */
 void ext_registry_settle(struct ext_registry *registry);
+/* The call's user code has raised: from now on nothing is raised in this thread, which
+ * runs Python code of its own. An exception raised in an import could leave the
+ * interpreter's import lock held by a thread that is gone. */
+void ext_call_end(struct ext_call *frame);
 
 /* ---- code_exceptions.c ---- */
 

@@ -479,6 +479,36 @@ def test_the_interpreter_ends_while_threads_run(made: str, where: str) -> None:
     assert "Fatal" not in errors and "Segmentation" not in errors
 
 
+def test_what_is_told_of_an_interrupted_call_is_not_interrupted() -> None:
+    """An exception raised in an import there would leave the import lock to a thread that is gone."""
+    process = script(
+        "class Slow:\n"
+        "    def format_exception(self, error):\n"
+        "        try:\n"
+        "            told.set()\n"
+        "            for _ in range(100):\n"
+        "                time.sleep(0.01)\n"
+        "        except KeyboardInterrupt:\n"
+        "            print('interrupted', flush=True)\n"
+        "        return []\n"
+        "told, sys.modules['traceback'] = threading.Event(), Slow()\n"
+        "run = ext.Iter(coded(lambda i: [i for _ in iter(int, 1)], ['i: int64'], 100, 100), {'threads': 1})\n"
+        "def take():\n"
+        "    try:\n"
+        "        run.next()\n"  # closes the run when close() has been called
+        "    except ext.Error:\n"
+        "        pass\n"
+        "thread = threading.Thread(target=take)\n"
+        "thread.start()\n"
+        "time.sleep(0.2)\n"
+        "run.close()\n"
+        "thread.join()\n"
+        "print(told.is_set())\n"
+    )
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output) == (0, "True\n"), errors
+
+
 def test_an_error_after_the_end_of_the_program_is_an_error() -> None:
     """Functions of atexit that came before ours run after it."""
     process = program(LATE)
