@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,6 +33,7 @@ from . import fetching
 _T_co = TypeVar("_T_co", covariant=True)
 
 _VERSION = 1
+_END_WAIT_S = 5.0  # for a worker whose sockets are closed
 _KEYS = ("started", "yielded", "ahead", "drawn", "generator", "base_seed", "sampler", "workers")
 
 
@@ -582,6 +584,29 @@ class _InWorkers(_Placed, _torch._MultiProcessingDataLoaderIter):
         super()._try_put_index()
         if self._last is not None and self._send_idx > task and self._dataset_kind == _DatasetKind.Map:
             self._marks[task] = self._last
+
+    def _try_get_data(self, timeout: float = _utils.MP_STATUS_CHECK_INTERVAL) -> Any:
+        try:
+            return super()._try_get_data(timeout)
+        except (ConnectionError, EOFError, FileNotFoundError) as error:
+            # The worker that sent a tensor has closed its sockets, and may be a moment from its end, which torch
+            # looked for.
+            ended = self._wait_for_end()
+            if not ended:
+                raise
+            raise RuntimeError(f"DataLoader worker (pid(s) {', '.join(ended)}) exited unexpectedly") from error
+
+    def _wait_for_end(self) -> list[str]:
+        """The workers that end within some seconds, by their numbers as processes."""
+        until = time.monotonic() + _END_WAIT_S
+        while time.monotonic() < until:
+            ended = [at for at, w in enumerate(self._workers) if self._workers_status[at] and not w.is_alive()]
+            for at in ended:
+                self._mark_worker_as_unavailable(at)
+            if ended:
+                return [str(self._workers[at].pid) for at in ended]
+            time.sleep(0.01)
+        return []
 
     def _next_data(self) -> Any:
         if self._closed:

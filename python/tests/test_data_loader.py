@@ -248,6 +248,30 @@ def test_a_dead_worker_is_an_error(how: str, tmp_path: pathlib.Path) -> None:
     assert re.search(r"RuntimeError: DataLoader worker \(pid.* (exited unexpectedly|is killed by signal)", done.stderr)
 
 
+def test_a_worker_whose_sockets_are_closed_before_it_is_gone_is_dead(tmp_path: pathlib.Path) -> None:
+    """Its last tensor cannot be taken then; without a worker that ends, that is the error. In programs of their own, as
+    above."""
+    script = (
+        "import os, signal, sys, threading, loaderfns\nfrom headrace import data_loader\n"
+        "data_loader._END_WAIT_S = 2.0\n"
+        "run = iter(data_loader.DataLoader(loaderfns.Items(12, 'pair'), 2, num_workers=2))\n"
+        "next(run)\n"
+        "def get(timeout):\n"
+        "    if sys.argv[1] == 'dies':\n"
+        "        threading.Timer(0.5, os.kill, [run._workers[0].pid, signal.SIGKILL]).start()\n"
+        "    raise ConnectionResetError('by the worker')\n"
+        "run._data_queue.get = get\n"
+        "try:\n"
+        "    next(run)\n"
+        "except Exception as error:\n"
+        "    print(type(error).__name__, error)\n"
+        "    os._exit(0)\n"
+    )
+    dies, lives = (run_script(tmp_path, script, how) for how in ("dies", "lives"))
+    assert re.match(r"RuntimeError DataLoader worker \(pid.* (exited unexpectedly|is killed by signal)", dies.stdout)
+    assert lives.stdout == "ConnectionResetError by the worker\n"
+
+
 def test_a_stuck_worker_is_an_error_after_the_timeout(children: Callable[[], set[int]]) -> None:
     with pytest.raises(RuntimeError, match="timed out after 2 seconds"):
         list(DataLoader(loaderfns.Failing("stuck"), 2, num_workers=1, timeout=2))
