@@ -9,11 +9,11 @@
 #include "core/error.h"
 #ifdef HR_SERVICE
 #include "fleet/service.h"
+#include "svc/action.h"
 #endif
 
 #define PEERS_MAX 1024u
 #define JOBS_MAX 256u
-#define WORKERS_PER_RUN 64u
 #define PEERS_LIMIT 65536u
 #define HELLO_NS 10000000000u
 #define DRAIN_NS 30000000000u
@@ -23,7 +23,7 @@ void hr_dispatcher_options_init(struct hr_dispatcher_options *options)
     *options = (struct hr_dispatcher_options){.listen = "127.0.0.1:0",
                                               .peers_max = PEERS_MAX,
                                               .jobs_max = JOBS_MAX,
-                                              .workers_per_run = WORKERS_PER_RUN,
+                                              .workers_per_run = HR_ACTION_WORKERS_MAX,
                                               .hello_ns = HELLO_NS};
 }
 
@@ -53,9 +53,9 @@ enum hr_err hr_dispatcher_open(const struct hr_dispatcher_options *options,
                         "options.listen and ret_service must not be NULL");
     HR_TRY(check_limit("peers_max", options->peers_max, reterr));
     HR_TRY(check_limit("jobs_max", options->jobs_max, reterr));
-    if (options->workers_per_run < 1 || options->workers_per_run > WORKERS_PER_RUN)
+    if (options->workers_per_run < 1 || options->workers_per_run > HR_ACTION_WORKERS_MAX)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "workers_per_run must be 1 to %u, not %u", WORKERS_PER_RUN,
+                        "workers_per_run must be 1 to %u, not %u", HR_ACTION_WORKERS_MAX,
                         options->workers_per_run);
     return hr__dispatcher_open(options, ret_service, reterr);
 }

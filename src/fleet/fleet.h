@@ -19,7 +19,7 @@
     4096u /* positions beyond a client's cursor that may be leased                       \
            */
 
-#define HR_FLEET_TEAM_MAX 64u /* workers that a client uses */
+#define HR_FLEET_TEAM_MAX HR_ACTION_WORKERS_MAX /* workers that a client uses */
 
 /* A random number for an incarnation of a process; never 0. HR_ERR_IO. */
 HR_CHECK enum hr_err hr__fleet_nonce(uint64_t *ret_nonce, struct hr_error *reterr);
