@@ -1700,20 +1700,20 @@ def flow_join(
     texts, and those of both inputs must be the same kind. They are read once, when the
     graph is opened: each pair takes 8 bytes of memory, which a budget counts. While
     they are read, a record of the second input takes 24 to 40 bytes and its key, one of
-    the first 4 bytes: put the smaller table second.  A key is a field that the records
-    have at the join, by its name there. As with order.split, its values must be known
-    before any record is read: a field of the source as it is or renamed, or what steps
-    before the join make of such integers and texts, such as text.lower, text.strip or
-    tensor.cast. These steps run once for each key when the graph is opened, on nothing
-    else of the record. Your own functions and random steps cannot make a key. Where no
-    field has the name, it is that of a key of the source: path, stem, index, or a field
-    that was dropped. A record without a match has no key in fields of the second input.
-    The output has the field `on` once; other names that both inputs have need a
-    `prefix`. Both inputs must know their number of records: filters, expansions,
-    batches and shuffles come after it, and a shuffle costs the same there. Steps before
-    it run for each joined record, with the same random draws for a record that is
-    joined twice; steps after it draw anew for each. To join by position instead, see
-    flow.zip.
+    the first 4 bytes: put the smaller table second.  A key is a field of the records
+    that reach the join, under its name there. As with order.split, its values must be
+    known before any record is read: a field of the source as it is or renamed, or what
+    steps before the join make of such integers and texts, such as text.lower,
+    text.strip or tensor.cast. These steps run once for each key when the graph is
+    opened, on nothing else of the record. Your own functions and random steps cannot
+    make a key. Where no field has the name, it is that of a key of the source: path,
+    stem, index, or a field that was dropped. A record without a match has no key in
+    fields of the second input. The output has the field `on` once; other names that
+    both inputs have need a `prefix`. Both inputs must know their number of records:
+    filters, expansions, batches and shuffles come after it, and a shuffle costs the
+    same there. Steps before it run for each joined record, with the same random draws
+    for a record that is joined twice; steps after it draw anew for each. To join by
+    position instead, see flow.zip.
 
     Args:
         pipelines: what is joined.
@@ -3856,18 +3856,19 @@ def order_split(
     have about the sizes that `fractions` says, the more records (or groups) the closer;
     `headrace explain` shows them. A fraction that is cut in two leaves the other parts
     as they are.  Keys are texts: numbers in decimal, names of classes rather than their
-    numbers. A key is a field that the records have here, by its name here. Its values
-    must be known before any record is read: those of the source, or what steps before
-    the split make of its numbers and texts, such as text.lower, tensor.cast or
-    record.rename. These steps run once for each key when the graph is opened. A field
-    that your own functions or random steps make, or that the record must be read for,
-    is refused: split before they change it. Where no field has the name, it is that of
-    a key of the source: path, stem, index, or a field that was dropped.  Sources know
-    keys without decoding or reading whole records: files their paths, labels and
-    columns; archives the key of a record as `path`, and its integers and texts; packed
-    records their integers and texts. A damaged record is known by its number, and
-    reading it reports the damage. With `index`, records keep their part only if others
-    are added after them. The split comes before any shuffle, filter or batch.
+    numbers. A key is a field of the records that reach this node, under its name here.
+    Its values must be known before any record is read: those of the source, or what
+    steps before the split make of its numbers and texts, such as text.lower,
+    tensor.cast or record.rename. These steps run once for each key when the graph is
+    opened. A field that your own functions or random steps make, or that the record
+    must be read for, is refused: split before they change it. Where no field has the
+    name, it is that of a key of the source: path, stem, index, or a field that was
+    dropped.  Sources know keys without decoding or reading whole records: files their
+    paths, labels and columns; archives the key of a record as `path`, and its integers
+    and texts; packed records their integers and texts. A damaged record is known by its
+    number, and reading it reports the damage. With `index`, records keep their part
+    only if others are added after them. The split comes before any shuffle, filter or
+    batch.
 
     Args:
         pipeline: what the operator reads.

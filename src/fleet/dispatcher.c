@@ -80,9 +80,9 @@ static void send_list(struct hr_dispatcher_process *d, uint32_t to)
         1);
 }
 
-/* The role says which workers a client is to use. */
-static void tell_workers(struct hr_dispatcher_process *d, uint32_t to,
-                         const struct hr_action_workers *workers)
+/* Sends a client the list of the workers that the role chose for it. */
+static void send_team(struct hr_dispatcher_process *d, uint32_t to,
+                      const struct hr_action_workers *workers)
 {
     struct hr_frame frame = {.type = HR_FRAME_WORKERS};
     struct hr_str list;
@@ -91,8 +91,7 @@ static void tell_workers(struct hr_dispatcher_process *d, uint32_t to,
     for (uint32_t i = 0; i < workers->count; i++) {
         const char *address = d->peers[workers->peers[i]].address;
 
-        if (address ==
-            NULL) /* it has not said it, or is gone: the client is told again */
+        if (address == NULL) /* not known yet, or gone: another list will follow */
             continue;
         hr__str_add(&list, address);
         hr__str_add(&list, "\n");
@@ -109,7 +108,7 @@ static void perform(struct hr_dispatcher_process *d)
 {
     for (size_t i = 0; i < d->actions.count; i++)
         if (d->actions.items[i].kind == HR_ACTION_TELL)
-            tell_workers(d, d->actions.items[i].peer, &d->actions.items[i].u.workers);
+            send_team(d, d->actions.items[i].peer, &d->actions.items[i].u.workers);
     hr__fleet_perform(net_of(d), &d->actions);
 }
 

@@ -1,7 +1,7 @@
 /*
  * graph/graph_key_steps.c - keys that nodes make of those that sources know.
  *
- * A key is a field that the records have where they are joined or chosen. From there the
+ * A key is a field of the records where they are joined or chosen. From there the
  * way to a source is walked with the values that are still needed: a node that makes or
  * changes one becomes a step, and what it reads is needed instead. At the source all of
  * them must be keys that it knows. No record is read: a step runs on a row that holds

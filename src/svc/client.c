@@ -235,7 +235,7 @@ void hr__client_saved(struct hr_client *client, uint64_t position,
     acknowledge(client, actions);
 }
 
-/* A worker that has not answered, or from which nothing comes, is told again. */
+/* Repeats what a worker must know, if it has not answered or sends nothing. */
 static void remind(struct hr_client *client, struct hr_credit_worker *worker,
                    struct hr_actions *actions)
 {

@@ -1,7 +1,7 @@
 /*
  * svc/client.h - the client's side of its connections: joining, credit, progress.
  *
- * The cursor (svc/cursor.h) says what is accepted; this says what is told to others:
+ * The cursor (svc/cursor.h) says what is accepted; this says what is sent to whom:
  * HELLO with the cursor to the dispatcher, its generation and credit to the workers,
  * progress and durable cursors back. Everything is repeated by hr__client_tick(), so that
  * a lost message costs time only.

@@ -11,8 +11,8 @@
  *
  * A client connects to `team_max` workers at most. With no more workers than that every
  * consumer uses all of them. Once there are more, the dispatcher is divided: each
- * consumer has a team of workers (lease_team.c), is told it (HR_ACTION_TELL), and only
- * they get its leases.
+ * consumer has a team of workers (lease_team.c), which alone get its leases, and its
+ * client is sent the list of them (HR_ACTION_TELL).
  *
  * A pure state machine (svc/action.h); times are nanoseconds of any monotonic clock. All
  * tables have a fixed size, so after setup only a change of membership allocates.
@@ -178,7 +178,7 @@ bool hr__lease_drain(struct hr_dispatcher *d, hr_peer peer);
 /* Where a peer runs, before its first frame: any number but 0 that its host alone has. A
  * team prefers workers on its client's host. */
 void hr__lease_set_host(struct hr_dispatcher *d, hr_peer peer, uint64_t host);
-/* The clients that use this worker are told again: it has another address. */
+/* The worker has a new address: the clients that use it get a new list. */
 void hr__lease_tell_users(struct hr_dispatcher *d, hr_peer worker);
 
 /* NULL if there is none. */

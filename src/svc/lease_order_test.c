@@ -162,7 +162,7 @@ static bool works_for(hr_peer worker, const struct hr_lease_consumer *c)
     return !d.divided;
 }
 
-/* Who gets leases is in the team, and the client is told no more than it may use. */
+/* Leases go to members of the team only, and no list is longer than a team. */
 static void check_actions(void)
 {
     for (size_t i = 0; i < actions.count; i++) {

@@ -69,7 +69,7 @@ static void tick(void)
     hr__lease_tick(&d, now, fresh());
 }
 
-/* What the client is told by the last event; NULL: nothing. */
+/* The list of workers that the last event sends to the client; NULL: none. */
 static const struct hr_action_workers *told(hr_peer client)
 {
     int place = place_of(HR_ACTION_TELL, client);

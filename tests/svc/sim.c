@@ -297,7 +297,7 @@ static void journal(struct sim *sim, const struct hr_row *row)
     sim->rows[sim->row_count++] = *row;
 }
 
-/* The side that closes is told like the other one: its role expects that. */
+/* Roles expect to hear of the loss of a connection that they closed themselves, too. */
 static void close_conn(struct sim *sim, hr_peer peer)
 {
     if (sim->conns[peer].used)
