@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "svc/action.h"
 #ifdef HR_SERVICE
 #include "fleet/service.h"
-#include "svc/action.h"
 #endif
 
 #define PEERS_MAX 1024u
