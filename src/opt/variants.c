@@ -86,6 +86,14 @@ static enum hr_err find_candidates(struct choosing *c)
     return HR_OK;
 }
 
+/* CPU time of a candidate, by its number, per record of the source. */
+static double candidate_ns(const struct choosing *c, size_t i)
+{
+    const struct hr_cost_fact *fact = &c->facts[c->nodes[i]];
+
+    return fact->records * fact->cpu_ns;
+}
+
 /* ---- sets ---- */
 
 static void count_slices(const struct choosing *c, struct hr_variant_set *one)
@@ -124,11 +132,26 @@ static enum hr_err predict(struct choosing *c, struct hr_variant_set *one)
     return HR_OK;
 }
 
-/* Takes over `processes`, which it frees if it fails. */
+static bool is_tried(const struct choosing *c, const bool *processes)
+{
+    const struct hr_variants *found = c->found;
+
+    for (size_t i = 0; i < found->set_count; i++)
+        if (memcmp(found->sets[i].processes, processes,
+                   c->graph->count * sizeof *processes) == 0)
+            return true;
+    return false;
+}
+
+/* Predicts a set unless it was. Takes over `processes`. */
 static enum hr_err add_case(struct choosing *c, bool *processes, size_t count)
 {
     struct hr_variants *found = c->found;
 
+    if (is_tried(c, processes)) {
+        hr__free(processes);
+        return HR_OK;
+    }
     if (found->set_count == c->room) {
         size_t room = c->room > 0 ? 2 * c->room : 16;
         struct hr_variant_set *grown =
@@ -192,31 +215,110 @@ static enum hr_err add_set(struct choosing *c, const bool *chosen)
     return HR_OK;
 }
 
-static enum hr_err add_all_sets(struct choosing *c)
+/* All sets of these candidates, at most HR_VARIANT_SETS_MAX, given by their numbers. */
+static enum hr_err add_subsets(struct choosing *c, const size_t *numbers, size_t count)
 {
-    bool chosen[HR_VARIANT_SETS_MAX];
+    bool chosen[HR_GRAPH_NODES_MAX] = {false};
 
-    for (unsigned set = 0; set < 1u << c->count; set++) {
-        for (size_t i = 0; i < c->count; i++)
-            chosen[i] = (set >> i & 1) != 0;
+    assert(count <= HR_VARIANT_SETS_MAX);
+    for (unsigned set = 0; set < 1u << count; set++) {
+        for (size_t i = 0; i < count; i++)
+            chosen[numbers[i]] = (set >> i & 1) != 0;
         HR_TRY(add_set(c, chosen));
     }
     return HR_OK;
 }
 
-static enum hr_err add_slices(struct choosing *c)
+/* Adds the sets of the candidates whose CPU time is the largest. */
+static enum hr_err add_heaviest(struct choosing *c)
+{
+    size_t numbers[HR_VARIANT_SETS_MAX], count = 0;
+
+    for (size_t i = 0; i < c->count; i++) {
+        double ns = candidate_ns(c, i);
+        size_t at = count;
+
+        for (; at > 0 && ns > candidate_ns(c, numbers[at - 1]); at--)
+            if (at < HR_VARIANT_SETS_MAX)
+                numbers[at] = numbers[at - 1];
+        if (at < HR_VARIANT_SETS_MAX)
+            numbers[at] = i;
+        count += count < HR_VARIANT_SETS_MAX;
+    }
+    return add_subsets(c, numbers, count);
+}
+
+/* Consecutive candidates. */
+struct slice {
+    size_t from, to; /* [from, to) */
+    double rate;
+};
+
+/* Adds a slice, and puts it in the place of `best` if it is faster. */
+static enum hr_err
+add_slice(struct choosing *c, size_t from, size_t to, struct slice *best)
 {
     bool chosen[HR_GRAPH_NODES_MAX] = {false};
+    size_t at = c->found->set_count;
 
+    for (size_t i = from; i < to; i++)
+        chosen[i] = true;
     HR_TRY(add_set(c, chosen));
-    for (size_t from = 0; from < c->count; from++) {
-        memset(chosen, 0, sizeof chosen);
-        for (size_t to = from; to < c->count; to++) {
-            chosen[to] = true;
-            HR_TRY(add_set(c, chosen));
-        }
-    }
+    for (; at < c->found->set_count; at++)
+        if (c->found->sets[at].rate > best->rate)
+            *best = (struct slice){from, to, c->found->sets[at].rate};
     return HR_OK;
+}
+
+/* Moves the ends of the best slice by `by` candidates while that is faster, at most once
+ * in each direction. */
+static enum hr_err move_ends(struct choosing *c, size_t by, struct slice *best)
+{
+    if (best->from >= by)
+        HR_TRY(add_slice(c, best->from - by, best->to, best));
+    if (best->from + by < best->to)
+        HR_TRY(add_slice(c, best->from + by, best->to, best));
+    if (best->from + by < best->to)
+        HR_TRY(add_slice(c, best->from, best->to - by, best));
+    if (best->to + by <= c->count)
+        HR_TRY(add_slice(c, best->from, best->to + by, best));
+    return HR_OK;
+}
+
+/* Slices that end at HR_VARIANT_BORDERS_MAX places, between which candidates take about
+ * the same CPU time; then the ends of the best one move by less and less. */
+static enum hr_err add_slices(struct choosing *c)
+{
+    size_t borders[HR_VARIANT_BORDERS_MAX + 1], count = 0, widest = 1;
+    struct slice best = {.rate = -1};
+    double all = 0, ns = 0;
+
+    for (size_t i = 0; i < c->count; i++)
+        all += candidate_ns(c, i);
+    borders[count++] = 0;
+    for (size_t i = 1; i < c->count && count < HR_VARIANT_BORDERS_MAX; i++) {
+        ns += candidate_ns(c, i - 1);
+        if (c->count <= HR_VARIANT_BORDERS_MAX ||
+            ns >= all * (double)count / HR_VARIANT_BORDERS_MAX)
+            borders[count++] = i;
+    }
+    borders[count] = c->count;
+    for (size_t from = 0; from < count; from++) {
+        size_t width = borders[from + 1] - borders[from];
+
+        widest = width > widest ? width : widest;
+        for (size_t to = from; to < count; to++)
+            HR_TRY(add_slice(c, borders[from], borders[to + 1], &best));
+    }
+    for (size_t by = widest / 2; by > 0; by /= 2)
+        HR_TRY(move_ends(c, by, &best));
+    return HR_OK;
+}
+
+static enum hr_err add_sets(struct choosing *c)
+{
+    HR_TRY(add_heaviest(c));
+    return c->count > HR_VARIANT_SETS_MAX ? add_slices(c) : HR_OK;
 }
 
 /* ---- the choice ---- */
@@ -351,7 +453,7 @@ hr__variants_choose(const struct hr_graph *graph, const struct hr_opt_settings *
     c->error = reterr;
     code = find_candidates(c);
     if (code == HR_OK)
-        code = c->count <= HR_VARIANT_SETS_MAX ? add_all_sets(c) : add_slices(c);
+        code = add_sets(c);
     if (code == HR_OK) {
         sort(c);
         describe_all(c);

@@ -3,9 +3,10 @@
  * model. Pure.
  *
  * Candidates are the steps that the graph leaves free (variant: threads) and that worker
- * processes can run. Every set of them is predicted, and again with the built-in steps
- * between two of them, so that records need not come back in between. A step stays in
- * threads unless the whole run gains.
+ * processes can run. Sets of them are predicted, and again with the built-in steps between
+ * two of them, so that records need not come back in between: every set of up to
+ * HR_VARIANT_SETS_MAX candidates. Of more, every set of those with the most CPU time, and
+ * slices of the chain. A step stays in threads unless the whole run gains.
  */
 #ifndef HR_OPT_VARIANTS_H
 #define HR_OPT_VARIANTS_H
@@ -14,8 +15,9 @@
 #include "opt/opt.h"
 
 #define HR_VARIANT_GAIN 1.05 /* what worker processes must gain */
-/* Sets of more candidates are not all tried, only the slices of a chain. */
 #define HR_VARIANT_SETS_MAX 8
+/* Places at which slices of more candidates begin; then the ends of the best one move. */
+#define HR_VARIANT_BORDERS_MAX 16
 #define HR_VARIANT_TEXT_MAX 320
 
 /* Steps that run in worker processes together. */

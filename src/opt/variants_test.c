@@ -52,16 +52,17 @@ static struct hr_graph *graph_of(const char *pipeline, bool hosted)
     struct outcome_job job;
     struct hr_error error = {0};
     struct hr_graph *graph;
-    char text[4096];
+    struct hr_str text;
 
-    snprintf(text, sizeof text, "headrace: 1\npipeline:\n%s", pipeline);
-    job = outcome_job_text(text);
+    hr__str_init(&text);
+    hr__str_addf(&text, "headrace: 1\npipeline:\n%s", pipeline);
+    job = outcome_job_text(hr__str_text(&text));
     job.prepare = add_code;
-    job.user = hosted ? text : NULL;
+    job.user = hosted ? &text : NULL;
     graph = outcome_graph(&job, &error);
     if (graph == NULL || hr_graph_freeze(graph, &error) != HR_OK)
         check_failed(__FILE__, __LINE__, "%s", error.message);
-    CHECK(graph->count <= NODES_MAX);
+    hr__str_finish(&text);
     return graph;
 }
 
@@ -136,6 +137,7 @@ static struct choice choose(const char *pipeline, bool hosted, const struct cost
     struct hr_plan plan;
     struct hr_str text;
 
+    CHECK(made.graph->count <= NODES_MAX);
     hr__str_init(&text);
     profile_text(made.graph, costs, count, cores, &text);
     if (hr__profile_parse(hr__str_text(&text), text.length, "p", &profile, &error) !=
@@ -350,6 +352,22 @@ TEST(the_choice_is_the_best_of_all_sets)
     }
 }
 
+/* A chain of steps of user code: m0 to the last. */
+static void chain_text(int count, struct hr_str *text)
+{
+    hr__str_init(text);
+    hr__str_addf(text, "%s", SOURCE);
+    for (int i = 0; i < count; i++) {
+        hr__str_addf(text, "  - code.map: {code: locked, fields: %s",
+                     i > 0 ? "f" : "value");
+        if (i > 0)
+            hr__str_addf(text, "%d", i - 1);
+        hr__str_addf(text, ", outputs: [\"f%d: int64\"]}\n    name: m%d\n", i, i);
+    }
+    hr__str_addf(text, "%s", BATCH);
+    CHECK(hr__str_ok(text));
+}
+
 TEST(many_candidates_are_tried_as_slices)
 {
     struct cost costs[12];
@@ -357,25 +375,73 @@ TEST(many_candidates_are_tried_as_slices)
     struct choice made;
     struct hr_str text;
 
-    hr__str_init(&text);
-    hr__str_addf(&text, "%s", SOURCE);
+    chain_text(12, &text);
     for (int i = 0; i < 12; i++) {
         bool heavy = i >= 3 && i < 9;
 
         snprintf(names[i], sizeof names[i], "m%d", i);
-        hr__str_addf(&text, "  - code.map: {code: locked, fields: %s",
-                     i > 0 ? "f" : "value");
-        if (i > 0)
-            hr__str_addf(&text, "%d", i - 1);
-        hr__str_addf(&text, ", outputs: [\"f%d: int64\"]}\n    name: m%d\n", i, i);
         costs[i] = (struct cost){names[i], heavy ? 50 : 0.1, heavy ? 51 : 1, 1, 8};
     }
-    hr__str_addf(&text, "%s", BATCH);
     made = choose(hr__str_text(&text), true, costs, 12, 8, 8);
-    CHECK_EQ_INT(made.variants.set_count, 1 + 12 * 13 / 2);
     for (int i = 3; i < 9; i++)
         CHECK_EQ_INT(made.variants.steps[i].variant, HR_PLAN_PROCESSES);
     finish(&made);
+    hr__str_finish(&text);
+}
+
+/* The steps between them cost more in a worker process than they take from the lock. */
+TEST(heavy_steps_that_are_apart_move_alone)
+{
+    struct cost costs[12];
+    char names[12][8];
+    struct choice made;
+    struct hr_str text;
+
+    chain_text(12, &text);
+    for (int i = 0; i < 12; i++) {
+        bool heavy = i == 1 || i == 10;
+
+        snprintf(names[i], sizeof names[i], "m%d", i);
+        costs[i] = (struct cost){names[i], heavy ? 100 : 1, heavy ? 110 : 60, 1, 8};
+    }
+    made = choose(hr__str_text(&text), true, costs, 12, 4, 4);
+    for (int i = 0; i < 12; i++)
+        CHECK_EQ_INT(made.variants.steps[i].variant,
+                     i == 1 || i == 10 ? HR_PLAN_PROCESSES : HR_PLAN_THREADS);
+    finish(&made);
+    hr__str_finish(&text);
+}
+
+/* The work does not grow with the square of the candidates. */
+TEST(few_sets_of_very_many_candidates_are_tried)
+{
+    enum { STEPS = 480, SETS = 256 + 16 * 17 / 2 + 4 * 9 };
+    struct hr_opt_settings settings = {
+        .cpus = 2, .threads = 2, .ordered = true, .fuse = true};
+    struct hr_cost_machine machine = {.cores = 2, .crowd = 1};
+    static struct hr_cost_fact facts[STEPS + 2];
+    struct hr_variants variants;
+    struct hr_error error = {0};
+    struct hr_graph *graph;
+    struct hr_str text;
+
+    chain_text(STEPS, &text);
+    graph = graph_of(hr__str_text(&text), true);
+    CHECK_EQ_INT(graph->count, STEPS + 2);
+    for (size_t i = 0; i < graph->count; i++)
+        facts[i] = (struct hr_cost_fact){.records = 1,
+                                         .kept = 1,
+                                         .cpu_ns = 1e4,
+                                         .process_ns = 1e4,
+                                         .variants = i > 0 && i <= STEPS};
+    CHECK_OK(hr__variants_choose(graph, &settings, false, facts, &machine, &variants,
+                                 &error));
+    CHECK(variants.set_count <= SETS);
+    /* One core holds the lock, the other one is the worker's: half of the steps each. */
+    CHECK(variants.sets[0].rate >= 1.9 * variants.sets[variants.written].rate);
+    CHECK_EQ_INT(variants.sets[0].slices, 1);
+    hr__variants_finish(&variants);
+    hr_graph_unref(graph);
     hr__str_finish(&text);
 }
 
