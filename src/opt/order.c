@@ -9,7 +9,11 @@
 
 #include "core/alloc.h"
 
-#define WINDOW_STEP (HR_ORDER_EXACT_MAX / 2)
+/* Windows of sections that are too long for an exact order, and how far apart they begin.
+ * With those of 20 steps the orders of 150 random chains of 24 to 64 steps were cheaper by
+ * 0.04 % on average, and took 11 times as long to find. */
+#define WINDOW_STEPS 16
+#define WINDOW_STEP (WINDOW_STEPS / 2)
 
 static uint64_t bit(size_t i)
 {
@@ -121,50 +125,125 @@ void hr__order_parts(const struct hr_order_chain *chain, const uint8_t *order,
 /* ---- sections ---- */
 
 /* Puts [from, to) of the order into its cheapest order; *ret_gained if that is cheaper.
- */
-static enum hr_err
-order_window(const struct hr_order_chain *chain, uint8_t *order, size_t from, size_t to,
-             bool *ret_gained, struct hr_error *reterr)
+ * Adds the sets that it looked at. */
+static enum hr_err order_window(const struct hr_order_chain *chain,
+                                struct hr_order *order, size_t from, size_t to,
+                                bool *ret_gained, struct hr_error *reterr)
 {
-    double was = hr__order_ns(chain, order);
-    uint8_t kept[HR_ORDER_STEPS_MAX], found[HR_ORDER_STEPS_MAX];
+    double was = hr__order_ns(chain, order->steps);
+    uint8_t found[HR_ORDER_STEPS_MAX];
     struct hr_order_window window;
     struct hr_order_sets sets;
 
-    hr__order_window(chain, order, from, to, &window);
+    hr__order_window(chain, order->steps, from, to, &window);
     HR_TRY(hr__order_sets(&window, &sets, reterr));
-    memcpy(kept, order, chain->step_count);
-    memcpy(found, order, chain->step_count);
+    memcpy(found, order->steps, sizeof found);
     for (uint32_t set = ((uint32_t)1 << window.count) - 1, i = (uint32_t)to; set != 0;) {
-        found[--i] = kept[from + sets.last[set]];
+        found[--i] = order->steps[from + sets.last[set]];
         set &= ~(1U << sets.last[set]);
     }
+    order->sets += sets.count;
     hr__order_sets_finish(&sets);
     assert(hr__order_is_legal(chain, found));
     *ret_gained = hr__order_ns(chain, found) < was - HR_ORDER_SAME * was;
     if (*ret_gained)
-        memcpy(order, found, chain->step_count);
+        memcpy(order->steps, found, sizeof found);
     return HR_OK;
 }
 
-static enum hr_err
-order_section(const struct hr_order_chain *chain, uint8_t *order, size_t from, size_t to,
-              bool *ret_best, struct hr_error *reterr)
+/* Orders [from, to) in windows that overlap by half, each again when one beside it has
+ * changed. */
+static enum hr_err order_windows(const struct hr_order_chain *chain,
+                                 struct hr_order *order, size_t from, size_t to,
+                                 struct hr_error *reterr)
 {
-    bool gained = true, one;
+    bool known[HR_ORDER_STEPS_MAX / WINDOW_STEP + 1] = {false}, gained;
+    size_t count = (to - from - 1) / WINDOW_STEP, at = count;
 
-    if (to - from <= HR_ORDER_EXACT_MAX)
-        return order_window(chain, order, from, to, &one, reterr);
-    *ret_best = false;
-    while (gained) {
-        gained = false;
-        for (size_t at = from; at + WINDOW_STEP < to; at += WINDOW_STEP) {
-            size_t end = at + HR_ORDER_EXACT_MAX < to ? at + HR_ORDER_EXACT_MAX : to;
+    while (at-- > 0) {
+        size_t begin = from + at * WINDOW_STEP;
+        size_t end = begin + WINDOW_STEPS < to ? begin + WINDOW_STEPS : to;
 
-            HR_TRY(order_window(chain, order, at, end, &one, reterr));
-            gained = gained || one;
+        if (known[at])
+            continue;
+        HR_TRY(order_window(chain, order, begin, end, &gained, reterr));
+        known[at] = true;
+        if (!gained || count == 1)
+            continue;
+        if (at > 0)
+            known[at - 1] = false;
+        if (at + 1 < count) {
+            known[at + 1] = false;
+            at += 2;
         }
     }
+    return HR_OK;
+}
+
+/* Moves the step at `place` to where the order is cheapest within [from, to), past steps
+ * that it may pass. */
+static bool move_step(const struct hr_order_chain *chain, struct hr_order *order,
+                      size_t place, size_t from, size_t to)
+{
+    double least = hr__order_ns(chain, order->steps);
+    uint8_t best[HR_ORDER_STEPS_MAX], tried[HR_ORDER_STEPS_MAX];
+    bool gained = false;
+
+    least -= HR_ORDER_SAME * least;
+    for (int forward = 0; forward < 2; forward++) {
+        memcpy(tried, order->steps, sizeof tried);
+        for (size_t at = place; forward ? at + 1 < to : at > from;) {
+            size_t other = forward ? at + 1 : at - 1;
+            uint8_t step = tried[at];
+            double ns;
+
+            if ((chain->steps[step].after & bit(tried[other])) != 0 ||
+                (chain->steps[tried[other]].after & bit(step)) != 0)
+                break;
+            tried[at] = tried[other];
+            tried[other] = step;
+            at = other;
+            ns = hr__order_ns(chain, tried);
+            if (ns >= least)
+                continue;
+            least = ns;
+            memcpy(best, tried, sizeof best);
+            gained = true;
+        }
+    }
+    if (gained)
+        memcpy(order->steps, best, sizeof best);
+    return gained;
+}
+
+/* Moves single steps until none gains. */
+static bool move_steps(const struct hr_order_chain *chain, struct hr_order *order,
+                       size_t from, size_t to)
+{
+    bool gained = false, one = true;
+
+    while (one) {
+        one = false;
+        for (size_t i = from; i < to; i++)
+            one = move_step(chain, order, i, from, to) || one;
+        gained = gained || one;
+    }
+    return gained;
+}
+
+static enum hr_err order_section(const struct hr_order_chain *chain,
+                                 struct hr_order *order, size_t from, size_t to,
+                                 struct hr_error *reterr)
+{
+    bool gained;
+
+    if (to - from <= HR_ORDER_EXACT_MAX)
+        return order_window(chain, order, from, to, &gained, reterr);
+    order->best = false;
+    move_steps(chain, order, from, to);
+    do
+        HR_TRY(order_windows(chain, order, from, to, reterr));
+    while (move_steps(chain, order, from, to));
     return HR_OK;
 }
 
@@ -177,7 +256,7 @@ enum hr_err hr__order_find(const struct hr_order_chain *chain, struct hr_order *
         made.steps[i] = (uint8_t)i;
     for (size_t from = 0, to; from < chain->step_count; from = to) {
         to = hr__order_section_end(chain, from);
-        HR_TRY(order_section(chain, made.steps, from, to, &made.best, reterr));
+        HR_TRY(order_section(chain, &made, from, to, reterr));
     }
     made.ns = hr__order_ns(chain, made.steps);
     *ret_order = made;

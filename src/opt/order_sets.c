@@ -1,10 +1,11 @@
 /*
  * opt/order_sets.c - fills the tables of order_sets.h.
  *
- * A set is worth looking at if it holds all steps that its members must come after. The
- * steps of a set multiply the bytes and the number of records in any order alike, so the
- * cheapest way to run it is that of the set without one last step, and that step. Time is
- * O(2^k k) for k steps, memory 25 bytes a set.
+ * A set is looked at if it holds all steps that its members must come after. The steps of
+ * a set multiply the bytes and the number of records in any order alike, so the cheapest
+ * way to run it is that of the set without one last step, and that step. Time is O(n k)
+ * for n such sets of k steps. Without constraints n is 2^k; a set takes 29 bytes, and
+ * memory of others is not touched.
  */
 #include "opt/order_sets.h"
 
@@ -65,25 +66,39 @@ static bool allocate(size_t steps, struct hr_order_sets *sets)
     size_t count = (size_t)1 << steps;
 
     sets->memory =
-        hr__malloc(count * (sizeof *sets->flow + sizeof *sets->ns + sizeof *sets->last));
+        hr__malloc(count * (sizeof *sets->flow + sizeof *sets->ns + sizeof *sets->legal +
+                            sizeof *sets->last));
     if (sets->memory == NULL)
         return false;
     sets->flow = sets->memory;
     sets->ns = (double *)(sets->flow + count);
-    sets->last = (uint8_t *)(sets->ns + count);
+    sets->legal = (uint32_t *)(sets->ns + count);
+    sets->last = (uint8_t *)(sets->legal + count);
     return true;
+}
+
+/* Lists the sets that hold what their members must come after. Steps come after earlier
+ * ones of the window only, so a set whose last member is `at` is one of the earlier steps
+ * with `at` added, and the list is in ascending order. */
+static void list_sets(const struct hr_order_window *window, struct hr_order_sets *sets)
+{
+    sets->legal[0] = 0;
+    sets->count = 1;
+    for (size_t at = 0; at < window->count; at++)
+        for (size_t i = 0, known = sets->count; i < known; i++)
+            if ((window->after[at] & ~sets->legal[i]) == 0)
+                sets->legal[sets->count++] = sets->legal[i] | (uint32_t)bit(at);
 }
 
 /* The cheapest last step of a set whose subsets are known. */
 static void fill_set(const struct hr_order_window *window, const double (*price)[2],
                      uint32_t set, const struct hr_order_sets *sets)
 {
-    uint32_t first = (uint32_t)__builtin_ctz(set);
+    uint32_t top = 31 - (uint32_t)__builtin_clz(set);
     double least = HUGE_VAL;
 
-    sets->flow[set] = sets->flow[set & (set - 1)];
-    hr__order_pass(&sets->flow[set], window->steps[first]);
-    sets->last[set] = 0;
+    sets->flow[set] = sets->flow[set & ~(1U << top)];
+    hr__order_pass(&sets->flow[set], window->steps[top]);
     /* From the last step on: of equal costs the one that is as written is found first. */
     for (uint32_t left = set; left != 0;) {
         uint32_t at = 31 - (uint32_t)__builtin_clz(left);
@@ -91,7 +106,7 @@ static void fill_set(const struct hr_order_window *window, const double (*price)
         double ns;
 
         left &= ~(1U << at);
-        if ((window->after[at] & ~rest) != 0)
+        if ((sets->before[at] & set) != 0)
             continue;
         ns = sets->ns[rest] + price[at][0] * sets->flow[rest].records +
              price[at][1] * sets->flow[rest].bytes;
@@ -116,10 +131,14 @@ enum hr_err hr__order_sets(const struct hr_order_window *window,
         price[i][0] = per_record(window->steps[i]);
         price[i][1] = per_byte(window->steps[i]);
     }
+    for (size_t i = 0; i < window->count; i++)
+        for (uint32_t left = window->after[i]; left != 0; left &= left - 1)
+            sets.before[__builtin_ctz(left)] |= (uint32_t)bit(i);
+    list_sets(window, &sets);
     sets.ns[0] = 0;
     sets.flow[0] = window->flow;
-    for (uint32_t set = 1; set < (uint32_t)1 << window->count; set++)
-        fill_set(window, (const double(*)[2])price, set, &sets);
+    for (size_t i = 1; i < sets.count; i++)
+        fill_set(window, (const double(*)[2])price, sets.legal[i], &sets);
     *ret_sets = sets;
     return HR_OK;
 }
@@ -135,8 +154,7 @@ bool hr__order_sets_may_end(const struct hr_order_sets *sets, uint32_t set, uint
     uint32_t rest = set & ~(1U << at);
     double ns;
 
-    if (rest == set || (sets->window->after[at] & ~rest) != 0 ||
-        sets->ns[rest] == HUGE_VAL)
+    if (rest == set || (sets->before[at] & set) != 0)
         return false;
     ns = sets->ns[rest] + hr__order_step_ns(sets->window->steps[at], &sets->flow[rest]);
     return ns <= sets->ns[set] * (1 + 2 * HR_ORDER_SAME);

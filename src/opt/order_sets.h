@@ -30,11 +30,16 @@ struct hr_order_window {
 void hr__order_window(const struct hr_order_chain *chain, const uint8_t *order,
                       size_t from, size_t to, struct hr_order_window *ret_window);
 
-/* By set. */
+/* Of sets that hold all that their members must come after; entries of other sets are not
+ * set. */
 struct hr_order_sets {
     const struct hr_order_window *window;
-    double *ns; /* least; HUGE_VAL: the set lacks what a member must come after */
-    struct hr_order_flow *flow; /* behind them */
+    uint32_t before[HR_ORDER_EXACT_MAX]; /* by step: those that come after it */
+    uint32_t *legal;                     /* these sets, in ascending order */
+    size_t count;                        /* of them */
+    /* By set. */
+    double *ns;                 /* least */
+    struct hr_order_flow *flow; /* after them */
     uint8_t *last; /* the step that the cheapest order ends with; of equal ones the last
                       of the window */
     void *memory;
@@ -45,7 +50,7 @@ hr__order_sets(const struct hr_order_window *window, struct hr_order_sets *ret_s
                struct hr_error *reterr);
 void hr__order_sets_finish(struct hr_order_sets *sets);
 
-/* Whether a cheapest order of the set ends with the step at this place. */
+/* Whether a cheapest order of a legal set ends with the step at this place. */
 bool hr__order_sets_may_end(const struct hr_order_sets *sets, uint32_t set, uint32_t at);
 
 /* The end of the section that begins at step `from`: the first place of the written order

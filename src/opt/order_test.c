@@ -189,6 +189,60 @@ TEST(long_chains_get_no_dearer_and_barriers_divide_them)
     CHECK(count == HUGE_VAL);
 }
 
+/* Whether some legal order with one step elsewhere is cheaper. */
+static bool one_move_gains(const struct drawn *d, const struct hr_order *order)
+{
+    for (size_t i = 0; i < d->chain.step_count; i++)
+        for (size_t k = 0; k < d->chain.step_count; k++) {
+            uint8_t other[HR_ORDER_STEPS_MAX], step = order->steps[i];
+
+            memcpy(other, order->steps, sizeof other);
+            if (k > i)
+                memmove(other + i, other + i + 1, k - i);
+            else
+                memmove(other + k + 1, other + k, i - k);
+            other[k] = step;
+            if (hr__order_is_legal(&d->chain, other) &&
+                hr__order_ns(&d->chain, other) < order->ns * (1 - 1e-9))
+                return true;
+        }
+    return false;
+}
+
+TEST(no_step_of_a_long_chain_moves_alone)
+{
+    struct hr_order order;
+    struct drawn d;
+
+    hr__rng_init(&d.rng, check_seed(), 3, 0);
+    for (int round = 0; round < 10; round++) {
+        draw_chain(&d, 21 + hr__rng_below(&d.rng, 25), hr__rng_below(&d.rng, 3), false);
+        find(&d, &order);
+        CHECK(!one_move_gains(&d, &order));
+    }
+}
+
+/* Only sets that may run first are looked at, and long chains in few windows. */
+TEST(the_work_is_bounded)
+{
+    struct hr_order order;
+    struct drawn d;
+
+    hr__rng_init(&d.rng, check_seed(), 4, 0);
+    draw_chain(&d, 20, 0, false);
+    for (size_t i = 2; i < 20; i++) /* two chains of ten that do not mind each other */
+        d.steps[i].after = (uint64_t)1 << (i - 2);
+    find(&d, &order);
+    CHECK(order.best);
+    CHECK_EQ_INT((int64_t)order.sets, 11 * 11);
+    for (int round = 0; round < 10; round++) {
+        draw_chain(&d, 45, 0, false);
+        find(&d, &order);
+        CHECK(!order.best);
+        CHECK(order.sets <= (uint64_t)40 << 16);
+    }
+}
+
 TEST(numbers_that_make_no_sense_are_refused)
 {
     struct hr_order_step steps[2] = {
