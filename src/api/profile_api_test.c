@@ -4,6 +4,7 @@
  */
 #include "headrace/profile.h"
 
+#include "core/str.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
 #include "tests/support/pipeline.h"
@@ -93,6 +94,27 @@ TEST(bytes_and_records_are_exact)
     CHECK_NEAR(node.bytes_out, 4, 1e-9);
     CHECK(node.fixed == -1);
     hr_profile_free(profile);
+}
+
+/* Records of many nodes are rarely timed. A node of which too little is known is not one
+ * whose interval is narrow. */
+TEST(a_node_of_which_little_is_known_is_measured_longer)
+{
+    struct hr_profile_options options = brief();
+    struct hr_profile *profile = NULL;
+    struct hr_str text;
+
+    hr__str_init(&text);
+    hr__str_addf(&text, "  - source.range: {n: 100000}\n  - debug.spin: {us: 1000}\n");
+    for (int i = 0; i < 900; i++)
+        hr__str_addf(&text, "  - debug.identity: {}\n");
+    CHECK(hr__str_ok(&text));
+    options.seconds_max = 20;
+    options.width = 0.5;
+    CHECK_OK(measure(hr__str_text(&text), &options, &profile, NULL));
+    CHECK(node_of(profile, 1).width >= 0 && node_of(profile, 1).width <= 0.5);
+    hr_profile_free(profile);
+    hr__str_finish(&text);
 }
 
 TEST(a_profile_reads_back_from_its_text)

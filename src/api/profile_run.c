@@ -107,7 +107,7 @@ static bool is_narrow(const struct profiling *p)
             continue;
         if (p->graph->nodes[i].input_count == 0 && s.records_in < LEAST_RECORDS)
             return false;
-        if (width > p->options->width)
+        if (width < 0 || width > p->options->width) /* < 0: not known yet */
             return false;
     }
     return true;
