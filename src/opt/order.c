@@ -10,8 +10,8 @@
 #include "core/alloc.h"
 
 /* Windows of sections that are too long for an exact order, and how far apart they begin.
- * With those of 20 steps the orders of 150 random chains of 24 to 64 steps were cheaper by
- * 0.04 % on average, and took 11 times as long to find. */
+ * With those of 20 steps the orders of 150 random chains of 24 to 64 steps were cheaper
+ * by 0.04 % on average, and took 11 times as long to find. */
 #define WINDOW_STEPS 16
 #define WINDOW_STEP (WINDOW_STEPS / 2)
 
@@ -126,9 +126,9 @@ void hr__order_parts(const struct hr_order_chain *chain, const uint8_t *order,
 
 /* Puts [from, to) of the order into its cheapest order; *ret_gained if that is cheaper.
  * Adds the sets that it looked at. */
-static enum hr_err order_window(const struct hr_order_chain *chain,
-                                struct hr_order *order, size_t from, size_t to,
-                                bool *ret_gained, struct hr_error *reterr)
+static enum hr_err
+order_window(const struct hr_order_chain *chain, struct hr_order *order, size_t from,
+             size_t to, bool *ret_gained, struct hr_error *reterr)
 {
     double was = hr__order_ns(chain, order->steps);
     uint8_t found[HR_ORDER_STEPS_MAX];
@@ -153,9 +153,9 @@ static enum hr_err order_window(const struct hr_order_chain *chain,
 
 /* Orders [from, to) in windows that overlap by half, each again when one beside it has
  * changed. */
-static enum hr_err order_windows(const struct hr_order_chain *chain,
-                                 struct hr_order *order, size_t from, size_t to,
-                                 struct hr_error *reterr)
+static enum hr_err
+order_windows(const struct hr_order_chain *chain, struct hr_order *order, size_t from,
+              size_t to, struct hr_error *reterr)
 {
     bool known[HR_ORDER_STEPS_MAX / WINDOW_STEP + 1] = {false}, gained;
     size_t count = (to - from - 1) / WINDOW_STEP, at = count;
@@ -231,9 +231,9 @@ static bool move_steps(const struct hr_order_chain *chain, struct hr_order *orde
     return gained;
 }
 
-static enum hr_err order_section(const struct hr_order_chain *chain,
-                                 struct hr_order *order, size_t from, size_t to,
-                                 struct hr_error *reterr)
+static enum hr_err
+order_section(const struct hr_order_chain *chain, struct hr_order *order, size_t from,
+              size_t to, struct hr_error *reterr)
 {
     bool gained;
 

@@ -36,7 +36,7 @@ struct hr_order_chain {
 struct hr_order {
     uint8_t steps[HR_ORDER_STEPS_MAX]; /* numbers of the chain's steps, first to last */
     double ns;                         /* of all steps, for each record of the source */
-    bool best; /* no legal order is cheaper; false: there were too many to know */
+    bool best;     /* no legal order is cheaper; false: there were too many to know */
     uint64_t sets; /* of steps that were looked at: the work of finding it */
 };
 
@@ -68,9 +68,9 @@ void hr__order_parts(const struct hr_order_chain *chain, const uint8_t *order,
 
 /*
  * The cheapest legal order. Where orders cost the same, steps stay as written. More than
- * HR_ORDER_EXACT_MAX steps that barriers do not divide are ordered by moves of single steps
- * and exactly in overlapping windows, until neither gains: never dearer than written,
- * perhaps not the best.
+ * HR_ORDER_EXACT_MAX steps that barriers do not divide are ordered by moves of single
+ * steps and exactly in overlapping windows, until neither gains: never dearer than
+ * written, perhaps not the best.
  */
 HR_CHECK enum hr_err hr__order_find(const struct hr_order_chain *chain,
                                     struct hr_order *ret_order, struct hr_error *reterr);

@@ -65,9 +65,8 @@ static bool allocate(size_t steps, struct hr_order_sets *sets)
 {
     size_t count = (size_t)1 << steps;
 
-    sets->memory =
-        hr__malloc(count * (sizeof *sets->flow + sizeof *sets->ns + sizeof *sets->legal +
-                            sizeof *sets->last));
+    sets->memory = hr__malloc(count * (sizeof *sets->flow + sizeof *sets->ns +
+                                       sizeof *sets->legal + sizeof *sets->last));
     if (sets->memory == NULL)
         return false;
     sets->flow = sets->memory;

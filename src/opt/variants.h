@@ -3,8 +3,8 @@
  * model. Pure.
  *
  * Candidates are the steps that the graph leaves free (variant: threads) and that worker
- * processes can run. Sets of them are predicted, and again with the built-in steps between
- * two of them, so that records need not come back in between: every set of up to
+ * processes can run. Sets of them are predicted, and again with the built-in steps
+ * between two of them, so that records need not come back in between: every set of up to
  * HR_VARIANT_SETS_MAX candidates. Of more, every set of those with the most CPU time, and
  * slices of the chain. A step stays in threads unless the whole run gains.
  */

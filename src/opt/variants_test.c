@@ -434,8 +434,8 @@ TEST(few_sets_of_very_many_candidates_are_tried)
                                          .cpu_ns = 1e4,
                                          .process_ns = 1e4,
                                          .variants = i > 0 && i <= STEPS};
-    CHECK_OK(hr__variants_choose(graph, &settings, false, facts, &machine, &variants,
-                                 &error));
+    CHECK_OK(
+        hr__variants_choose(graph, &settings, false, facts, &machine, &variants, &error));
     CHECK(variants.set_count <= SETS);
     /* One core holds the lock, the other one is the worker's: half of the steps each. */
     CHECK(variants.sets[0].rate >= 1.9 * variants.sets[variants.written].rate);
