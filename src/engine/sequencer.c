@@ -9,6 +9,7 @@
  * state is cheap to save now needs the place of its next input; any other has a base, a
  * place and state in the past, and counts outputs since.
  */
+#include "engine/run.h"
 #include "engine/sequence.h"
 
 #include <assert.h>
@@ -102,6 +103,23 @@ bool hr__sequence_fail(struct hr_stage *stage, size_t k, enum hr_err code,
         hr__fail(error, code, "%s", hr_err_text(code));
     hr__graph_blame(stage->engine->graph, stage->sequencers[k].number, error);
     stage->failure = *error;
+    return false;
+}
+
+/* The same for a record that the sequencer refuses, which is named. */
+static bool refuse_record(struct hr_stage *stage, size_t k, enum hr_err code,
+                          const struct hr_record_id *id, struct hr_error *error)
+{
+    const struct hr_engine *engine = stage->engine;
+    struct hr_record_id at = *id;
+    uint32_t source = hr__path_source(&engine->stages[0].program, 0, &at.index);
+
+    (void)hr__sequence_fail(stage, k, code, error);
+    if (hr__error_is_fatal(code))
+        return false;
+    stage->failure.file[0] = '\0'; /* the graph file is not at fault */
+    stage->failure.line = stage->failure.column = 0;
+    hr__run_locate(engine->graph, source, &at, &stage->failure);
     return false;
 }
 
@@ -434,7 +452,9 @@ bool hr__sequence_add(struct hr_stage *stage, size_t k, struct hr_sequence_recor
             return true;
         s->received++;
         code = s->op->add(s->state, record, &verdict, &error);
-        if (code == HR_OK && verdict == HR_SEQUENCE_HELD && limit_reached(stage, s)) {
+        if (code != HR_OK)
+            return refuse_record(stage, k, code, &record->id, &error);
+        if (verdict == HR_SEQUENCE_HELD && limit_reached(stage, s)) {
             code = s->op->flush(s->state, HR_FLUSH_LIMIT, &error);
             verdict = HR_SEQUENCE_READY;
         }

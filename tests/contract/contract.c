@@ -136,6 +136,24 @@ struct outcome_job contract_lines(int lines, int words_max, const char *nodes)
     return contract_job(graph);
 }
 
+const char *contract_bytes(void)
+{
+    static const char digits[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    static char node[600];
+    struct hr_str text;
+    char path[512];
+
+    hr__str_init(&text);
+    for (int i = 0; i < 256; i++)
+        hr__str_addf(&text, "%c%c== %d\n", digits[i >> 2], digits[(i & 3) << 4], i);
+    snprintf(path, sizeof path, "%s/bytes.tiktoken", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, text.text, text.length, NULL));
+    hr__str_finish(&text);
+    snprintf(node, sizeof node, "  - text.tokenize_bpe: {ranks: '%s'}\n", path);
+    return node;
+}
+
 void contract_take(const struct outcome_job *job, struct contract_batches *ret_batches)
 {
     struct hr_error error = {0};

@@ -47,6 +47,10 @@ struct hr_field_view contract_field(const struct hr_batch *batch, const char *na
  * lines in *ret_text as one string (in static memory, valid until the next call). */
 const char *contract_text(int lines, int words_max, const char **ret_text);
 
+/* A line of a graph: text.tokenize_bpe whose tokens are the bytes of a text, with their
+ * values as ids. */
+const char *contract_bytes(void);
+
 /* A job over these lines, followed by `nodes`; in static memory, valid until the next
  * call. */
 struct outcome_job contract_lines(int lines, int words_max, const char *nodes);

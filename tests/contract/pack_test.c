@@ -7,31 +7,12 @@
 #include "core/file.h"
 #include "graph/graph.h"
 
-/* Node text.tokenize_bpe whose tokens are the bytes, with their values as ids. */
-static const char *bytes_node(void)
-{
-    static const char digits[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    static char node[600];
-    struct hr_str text;
-    char path[512];
-
-    hr__str_init(&text);
-    for (int i = 0; i < 256; i++)
-        hr__str_addf(&text, "%c%c== %d\n", digits[i >> 2], digits[(i & 3) << 4], i);
-    snprintf(path, sizeof path, "%s/bytes.tiktoken", check_temp_dir());
-    CHECK_OK(hr__file_replace(path, text.text, text.length, NULL));
-    hr__str_finish(&text);
-    snprintf(node, sizeof node, "  - text.tokenize_bpe: {ranks: '%s'}\n", path);
-    return node;
-}
-
 static struct outcome_job
 job_of(int lines, int words, const char *before, const char *after)
 {
     char nodes[2000];
 
-    snprintf(nodes, sizeof nodes, "%s%s%s", before, bytes_node(), after);
+    snprintf(nodes, sizeof nodes, "%s%s%s", before, contract_bytes(), after);
     return contract_lines(lines, words, nodes);
 }
 
@@ -75,7 +56,7 @@ static struct outcome_job job_over(const char *lines, const char *after)
     snprintf(graph, sizeof graph,
              "headrace: 1\npipeline:\n  - source.list: {path: '%s'}\n%s%s"
              "  - batch.stack: {size: 100}\n",
-             path, bytes_node(), after);
+             path, contract_bytes(), after);
     return contract_job(graph);
 }
 
@@ -258,6 +239,17 @@ TEST(what_cannot_be_packed_is_refused)
                   "holds at most");
     check_refused(HR_ERR_GRAPH, PACK(", positions: segment_ids"), "segment_ids");
     check_refused(HR_ERR_RANGE, "  - tokens.pack: {length: 0}\n", "length");
+}
+
+TEST(a_list_that_is_refused_is_named)
+{
+    struct outcome_job job = job_over("a\naaaaaaaaaaaa\n", PACK(", overflow: refuse"));
+    struct outcome *o = outcome_run(&job);
+
+    CHECK_ERR(HR_ERR_SHAPE, o->code);
+    CHECK_EQ_INT(o->error.record, 2);
+    CHECK_HAS(o->error.file, "some.txt");
+    outcome_free(o);
 }
 
 TEST(long_rows_are_packed_without_naming_bins)
