@@ -35,6 +35,7 @@ __all__ = [
     "audio_time_mask",
     "audio_time_stretch",
     "audio_trim",
+    "batch_bucket",
     "batch_cutmix",
     "batch_mixup",
     "batch_pad",
@@ -1027,6 +1028,83 @@ def audio_trim(
     params: dict[str, Any] = {"top_db": top_db, "frame": frame, "hop": hop, "field": field}
     defaults: dict[str, Any] = {"top_db": 60.0, "frame": 2048, "hop": 512, "field": "audio"}
     return pipeline._then("audio.trim", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("batch.bucket")
+def batch_bucket(
+    pipeline: Pipeline,
+    boundaries: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    *,
+    elements: int = 0,
+    by: str | None = None,
+    dim: int = -1,
+    drop_last: bool = False,
+    value: float = 0.0,
+    multiple: int = 1,
+    lengths: str | Sequence[str] | None = None,
+    pad_to: Literal["longest", "boundary"] = "longest",
+    too_long: Literal["refuse", "drop"] = "refuse",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Stack records of similar length into batches.
+
+    Operator `batch.bucket`, kind batch, version 1; pure, grows.
+
+    Records are gathered in buckets by length, so that little padding is left. The
+    length is a dimension of the field `by`, the bytes of a text, or an integer field,
+    such as a stored duration. Bucket i holds lengths below `boundaries[i]` and not
+    below `boundaries[i - 1]`, the last one all others. A batch is output as soon as its
+    bucket has `size` records or, with `elements`, before a record would make the number
+    of records times the longest length exceed it (an empty record counts as one
+    element). At the end of an epoch what is left is output in order of buckets. The
+    order of batches follows from that of the records alone; put `order.shuffle` before
+    it.  Padding, `value`, `multiple` and `lengths` are those of batch.pad. With
+    `pad_to: boundary` every dimension that varies is padded to its bucket's boundary -
+    1, the longest length that it may hold, rounded up to `multiple`: a model is
+    compiled for as many shapes as there are boundaries. For lists of up to 128 and 256
+    items the boundaries are 129 and 257.  What buckets hold is not part of a state:
+    resuming runs the epoch's records up to there again, from the last place where all
+    buckets were empty.
+
+    Args:
+        pipeline: what the operator reads.
+        boundaries: lengths in ascending order: a bucket holds those below its boundary
+            and not below the one before, the last bucket all others; list of ints, 1 to
+            63 items, each 1 to 1099511627776, required.
+        size: records in a batch: one number, or one for each bucket; list of ints, 1 to
+            64 items, each 1 to 16777216, in records, optional.
+        elements: instead of `size`: records times the longest one's padded length, at
+            most; int, 0 to 1099511627776, in elements, default 0.
+        by: the field whose length counts: a tensor, text or bytes, or an integer that
+            is the length; by default the only field whose size varies; field, optional.
+        dim: the dimension of that field that is the length, from 0; -1: the one that
+            varies; int, -1 to 7, default -1.
+        drop_last: leave out what buckets hold at the end of an epoch; bool, default
+            false.
+        value: value of the padding after shorter records; float, default 0.
+        multiple: round padded dimensions up to a multiple of this; int, 1 to 1048576,
+            in elements, default 1.
+        lengths: the fields whose sizes before padding are wanted: `x` adds `x_length`;
+            list of fields, optional.
+        pad_to: pad to the longest record of the batch, or to the longest that its
+            bucket may hold: its boundary - 1; enum, one of longest, boundary, default
+            longest.
+        too_long: what becomes of a record that is longer than `elements`, or, with
+            `pad_to: boundary`, of one in the last bucket: the run fails, or the record
+            is dropped; enum, one of refuse, drop, default refuse.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"boundaries": boundaries, "size": size, "elements": elements, "by": by, "dim": dim, "drop_last": drop_last, "value": value, "multiple": multiple, "lengths": lengths, "pad_to": pad_to, "too_long": too_long}
+    defaults: dict[str, Any] = {"elements": 0, "dim": -1, "drop_last": False, "value": 0.0, "multiple": 1, "pad_to": "longest", "too_long": "refuse"}
+    return pipeline._then("batch.bucket", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("batch.cutmix")
@@ -6057,6 +6135,7 @@ class Methods:
     time_mask = audio_time_mask
     time_stretch = audio_time_stretch
     trim_audio = audio_trim
+    bucketed_batch = batch_bucket
     cutmix = batch_cutmix
     mixup = batch_mixup
     padded_batch = batch_pad

@@ -78,6 +78,19 @@ picture_map = st.one_of(
     st.just(lambda x: x.map(userfns.brighten, fields="image")),
 )
 batching = st.builds(lambda n, d: lambda p: p.batch(n, drop_last=d), st.integers(1, 9), st.booleans())
+bucketing = st.one_of(
+    st.builds(
+        lambda b, n, d: lambda p: p.bucketed_batch(sorted(b), n, by="value", drop_last=d),
+        st.sets(st.integers(1, 50), min_size=1, max_size=4),
+        st.integers(1, 6),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda b, n: lambda p: p.bucketed_batch(sorted(b), elements=n, by="value", too_long="drop"),
+        st.sets(st.integers(1, 50), min_size=1, max_size=4),
+        st.integers(1, 200),
+    ),
+)
 
 
 @st.composite
@@ -87,7 +100,7 @@ def numbers(draw: st.DrawFn, code: bool = False) -> hr.Pipeline:
         pipe = step(pipe)
     for step in draw(st.lists(st.one_of(number_map, code_map) if code else number_map, max_size=3)):
         pipe = step(pipe)
-    made: hr.Pipeline = draw(batching)(pipe)
+    made: hr.Pipeline = draw(st.one_of(batching, bucketing))(pipe)
     return made
 
 

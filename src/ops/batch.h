@@ -9,9 +9,9 @@
 #define HR_P_BATCH_SIZE(struct_)                                                         \
     HR_P_INT(struct_, size, .required = true, HR_RANGE(1, 1 << 24), .unit = "records",   \
              .help = "records in a batch")
+#define HR_DROP_LAST_HELP "leave out the last batch when it is not full"
 #define HR_P_DROP_LAST(struct_)                                                          \
-    HR_P_BOOL(struct_, drop_last, .fallback = "false",                                   \
-              .help = "leave out the last batch when it is not full")
+    HR_P_BOOL(struct_, drop_last, .fallback = "false", .help = HR_DROP_LAST_HELP)
 
 /* The schema of batches: every field gains a dimension, byte strings become lists. */
 HR_CHECK enum hr_err

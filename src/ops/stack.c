@@ -69,15 +69,15 @@ common_shape(const struct hr_field *field, const struct hr_value *first, size_t 
             if (value->dims[d] > ret_dims[d])
                 ret_dims[d] = value->dims[d];
     }
-    if (spec->pad && spec->pad_multiple > 1) {
-        for (int d = 0; d < first->ndim; d++) {
-            int64_t rest = ret_dims[d] % spec->pad_multiple;
+    for (int d = 0; spec->pad && d < first->ndim; d++) {
+        int64_t size =
+            spec->pad_to > 0 ? spec->pad_to : hr__pad_up(ret_dims[d], spec->pad_multiple);
 
-            if (field->dims[d].size >= 0 || rest == 0)
-                continue;
-            ret_dims[d] += spec->pad_multiple - rest;
-            *ret_pad = true;
-        }
+        if (field->dims[d].size >= 0 || size == ret_dims[d])
+            continue;
+        assert(size > ret_dims[d]);
+        ret_dims[d] = size;
+        *ret_pad = true;
     }
     return HR_OK;
 }
@@ -315,7 +315,7 @@ enum hr_err hr__stacker_begin(const struct hr_sequence_begin *begin,
         return hr__fail(begin->error, HR_ERR_MEMORY, "out of memory");
     }
     for (size_t f = 0; f < s->schema->count; f++)
-        s->row_bytes[f] = hr__field_bytes(&s->schema->fields[f]);
+        s->row_bytes[f] = spec->keep_rows ? -1 : hr__field_bytes(&s->schema->fields[f]);
     for (size_t f = 0; f < s->schema->count; f++)
         s->keeps_rows = s->keeps_rows || s->row_bytes[f] < 0;
     *sequencer = s;

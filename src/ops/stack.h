@@ -17,10 +17,19 @@ struct hr_stack_spec {
                     agree */
     bool ragged; /* tensors with unknown dims keep their sizes: HR_VALUE_RAGGED */
     double pad_value;
-    int64_t pad_multiple;           /* padded dims are rounded up to this */
+    int64_t pad_multiple; /* padded dims are rounded up to this */
+    int64_t pad_to;       /* > 0: padded dims are this, and no record's exceed it */
+    bool keep_rows;       /* fields of fixed shape are kept, too, since `size` is
+                             far more than a batch has */
     const struct hr_names *lengths; /* or NULL: fields whose records' sizes are joined,
                                        too; these values follow those of the schema */
 };
+
+/* `size` rounded up to a multiple. */
+static inline int64_t hr__pad_up(int64_t size, int64_t multiple)
+{
+    return (size + multiple - 1) / multiple * multiple;
+}
 
 /* The dimensions whose sizes are the lengths of a record: those that differ between
  * records, or the first one if none is known to. Returns how many there are. */

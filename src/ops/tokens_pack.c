@@ -94,11 +94,6 @@ static enum hr_err check_bins(struct hr_infer *infer, enum hr_dtype dtype)
     return HR_OK;
 }
 
-static bool is_integer(enum hr_dtype dtype)
-{
-    return hr__fill_fits(dtype, 2) && !hr__fill_fits(dtype, 0.5);
-}
-
 static enum hr_err pack_infer(struct hr_infer *infer)
 {
     const struct pack *p = infer->params;
@@ -106,7 +101,8 @@ static enum hr_err pack_infer(struct hr_infer *infer)
     struct hr_schema *out = infer->output;
     bool kept[HR_SCHEMA_FIELDS_MAX] = {false};
 
-    if (field->kind != HR_FIELD_TENSOR || field->ndim != 1 || !is_integer(field->dtype))
+    if (field->kind != HR_FIELD_TENSOR || field->ndim != 1 ||
+        !hr__fill_integer(field->dtype))
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
                               "field \"%s\" must be a list of integers", field->name);
     if (!hr__fill_fits(field->dtype, (double)p->value))

@@ -56,6 +56,7 @@ static const struct row rows[] = {
     {"audio.time_mask",            "{max: 5}",                                                MELS                                },
     {"audio.time_stretch",         "{rate: [0.8, 1.2], n_fft: 64}",                           SOUNDS                              },
     {"audio.trim",                 "{frame: 100, hop: 50}",                                   SOUNDS                              },
+    {"batch.bucket",               "{boundaries: [1000], by: image, dim: 0, size: 3}",        PICTURES                            },
     {"batch.cutmix",               "{num_classes: 9}",                                        SMALL "  - batch.stack: {size: 4}\n"},
     {"batch.mixup",                "{num_classes: 9}",
      SMALL "  - tensor.cast: {dtype: float32}\n  - batch.stack: {size: 4}\n"                                                      },

@@ -739,11 +739,31 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
     }
 }
 
+/* Batches by length, where a record's number is its length. */
+static void add_buckets(struct random_graph *m)
+{
+    int first = 1 + (int)below(m, 100);
+
+    add(m, "  - batch.bucket: {by: value, boundaries: [%d, %d], drop_last: %s, ", first,
+        first + 1 + (int)below(m, 60), below(m, 4) == 0 ? "true" : "false");
+    if (below(m, 2) == 0)
+        add(m, "size: [%d, %d, %d]}\n", 1 + (int)below(m, 5), 1 + (int)below(m, 5),
+            1 + (int)below(m, 9));
+    else
+        add(m, "elements: %d, multiple: %d, too_long: %s}\n", 100 + (int)below(m, 500),
+            1 + (int)below(m, 20), below(m, 4) == 0 ? "refuse" : "drop");
+}
+
 static void add_sequence_step(struct random_graph *m)
 {
     size_t length = m->length;
 
-    switch (below(m, 11)) {
+    switch (below(m, 12)) {
+    case 11:
+        add_buckets(m);
+        add(m, "  - debug.fail: {probability: 0.%02d}\n  - batch.unbatch: {}\n",
+            (int)below(m, 9));
+        break;
     case 10: /* of lists of numbers, it is one number again */
         add(m,
             "  - flow.window: {size: %d, stride: %d, drop_last: %s}\n"
@@ -802,6 +822,10 @@ void random_graph_sequence(struct random_graph *m, uint64_t seed)
     for (uint64_t steps = 2 + below(m, 7); steps > 0; steps--)
         add_sequence_step(m);
     length = m->length;
-    add(m, "  - batch.stack: {size: %d}\n", 1 + (int)below(m, 6));
-    keep(m, length);
+    if (below(m, 4) == 0)
+        add_buckets(m);
+    else
+        add(m, "  - batch.stack: {size: %d}\n", 1 + (int)below(m, 6));
+    if (!keep(m, length))
+        add(m, "  - batch.stack: {size: 4}\n");
 }

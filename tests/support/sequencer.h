@@ -28,26 +28,30 @@
 static const struct sequencer_case {
     const char *op, *text;
 } sequencer_cases[] = {
+    {"batch.bucket",  "headrace: 1\npipeline:\n  - source.list: {path: 'mem://lines'}\n"
+                     "  - batch.bucket: {by: text, boundaries: [2, 4], size: 3}\n" },
+    {"batch.bucket",  "headrace: 1\npipeline:\n  - source.list: {path: 'mem://lines'}\n"
+                     "  - batch.bucket: {by: text, boundaries: [3], elements: 9}\n"},
     {"batch.pad",
-     "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - batch.pad: {size: 4}\n"             },
+     "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - batch.pad: {size: 4}\n"                  },
     {"batch.stack",
-     "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - batch.stack: {size: 4}\n"           },
+     "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - batch.stack: {size: 4}\n"                },
     {"batch.stack",   "headrace: 1\npipeline:\n  - source.list: {path: 'mem://lines'}\n"
-                    "  - batch.stack: {size: 5, drop_last: true}\n"            },
+                    "  - batch.stack: {size: 5, drop_last: true}\n"                 },
     {"flow.window",
-     "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - flow.window: {size: 4}\n"           },
+     "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - flow.window: {size: 4}\n"                },
     {"flow.window",   "headrace: 1\npipeline:\n  - source.list: {path: 'mem://lines'}\n"
-                    "  - flow.window: {size: 3, stride: 5, drop_last: false}\n"},
+                    "  - flow.window: {size: 3, stride: 5, drop_last: false}\n"     },
     {"order.shard",   "headrace: 1\npipeline:\n  - source.range: {n: 100}\n"
-                    "  - order.shard: {rank: 1, world: 3}\n"                   },
+                    "  - order.shard: {rank: 1, world: 3}\n"                        },
     {"order.shuffle", "headrace: 1\npipeline:\n  - source.range: {n: 100}\n"
-                      "  - order.shuffle: {window: 6}\n"                     },
+                      "  - order.shuffle: {window: 6}\n"                          },
     {"order.skip",
-     "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - order.skip: {count: 7}\n"           },
+     "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - order.skip: {count: 7}\n"                },
     {"order.take",
-     "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - order.take: {count: 23}\n"          },
-    {"tokens.pack",   LISTS "  - tokens.pack: {field: value, length: 16, bins: 2}\n"              },
-    {"tokens.pack",   LISTS "  - tokens.pack: {field: value, length: 4, bins: 3}\n"               },
+     "headrace: 1\npipeline:\n  - source.range: {n: 100}\n  - order.take: {count: 23}\n"               },
+    {"tokens.pack",   LISTS "  - tokens.pack: {field: value, length: 16, bins: 2}\n"                   },
+    {"tokens.pack",   LISTS "  - tokens.pack: {field: value, length: 4, bins: 3}\n"                    },
 };
 #undef LISTS
 #define SEQUENCER_CASES (sizeof sequencer_cases / sizeof sequencer_cases[0])

@@ -1,0 +1,185 @@
+"""batch.bucket: batches of records of similar length, against a model in Python."""
+
+from __future__ import annotations
+
+import bisect
+import pathlib
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headrace as hr
+
+
+def model(lengths: list[int], boundaries: list[int], sizes: list[int], elements: int, multiple: int) -> list[list[int]]:
+    """The numbers of the records of each batch; with `elements` sizes do not count."""
+    held: list[list[int]] = [[] for _ in range(len(boundaries) + 1)]
+    batches = []
+
+    def padded(records: list[int]) -> int:
+        longest = max(lengths[i] for i in records)
+        return max(1, -(-longest // multiple) * multiple)
+
+    for i, length in enumerate(lengths):
+        at = bisect.bisect_right(boundaries, length)
+        if elements and held[at] and (len(held[at]) + 1) * padded([*held[at], i]) > elements:
+            batches.append(held[at])
+            held[at] = []
+        held[at].append(i)
+        full = (len(held[at]) + 1) * padded(held[at]) > elements if elements else len(held[at]) == sizes[at]
+        if full:
+            batches.append(held[at])
+            held[at] = []
+    return batches + [records for records in held if records]
+
+
+def lists(lengths: list[int]) -> hr.Pipeline:
+    """Records {ids: n times their number, i: their number}."""
+    return hr.from_columns({"i": np.arange(len(lengths)), "n": np.array(lengths)}).map(
+        made, fields=["i", "n"], outputs=OUTPUTS
+    )
+
+
+def made(i: int, n: int) -> tuple[int, int, Any]:
+    return i, n, np.full(int(n), i, np.int32)
+
+
+OUTPUTS = {"i": "int64", "n": "int64", "ids": hr.spec("int32", (None,))}
+
+
+def numbers(pipe: hr.Pipeline, **options: Any) -> list[list[int]]:
+    return [batch.i.tolist() for batch in pipe.loader(output="numpy", **options)]
+
+
+def records(pipe: hr.Pipeline, **options: Any) -> list[int]:
+    return sorted(i for batch in numbers(pipe, **options) for i in batch)
+
+
+def test_batches_are_those_of_a_model(rng: random.Random) -> None:
+    lengths = [rng.randrange(50) for _ in range(300)]
+    for _ in range(8):
+        boundaries = sorted(rng.sample(range(1, 60), rng.randint(1, 5)))
+        sizes = [rng.randint(1, 9) for _ in range(len(boundaries) + 1)]
+        multiple = rng.choice([1, 8])
+        elements = rng.choice([0, rng.randint(56, 400)])
+        given: dict[str, Any] = {"elements": elements} if elements else {"size": sizes}
+        by = rng.choice([{"by": "ids"}, {"by": "n"}, {}])
+        pipe = lists(lengths).bucketed_batch(boundaries, multiple=multiple, value=-1, lengths="ids", **given, **by)
+        want = model(lengths, boundaries, sizes, elements, multiple)
+        for threads in (0, 3):
+            assert numbers(pipe, threads=threads) == want
+        for batch in pipe.loader(output="numpy"):
+            longest = max(lengths[i] for i in batch.i)
+            assert batch.ids.shape[1] == -(-longest // multiple) * multiple
+            assert batch.ids_length.tolist() == [lengths[i] for i in batch.i]
+            assert ((batch.ids >= 0).sum(1) == batch.ids_length).all()
+
+
+def test_a_loader_resumes_after_any_batch(rng: random.Random) -> None:
+    lengths = [rng.randrange(40) for _ in range(120)]
+    pipe = lists(lengths).shuffle().bucketed_batch([10, 20, 30], [6, 5, 4, 3])
+    whole = numbers(pipe, seed=3, epochs=2)
+    loader = pipe.loader(seed=3, epochs=2, output="numpy")
+    states = []
+    for _ in loader:
+        states.append(loader.state_dict())
+    for at in rng.sample(range(len(states)), 6):
+        again = pipe.loader(seed=3, epochs=2, output="numpy", threads=rng.choice([0, 2]))
+        again.load_state_dict(states[at])
+        assert [batch.i.tolist() for batch in again] == whole[at + 1 :]
+
+
+def test_ranks_share_the_records(rng: random.Random) -> None:
+    lengths = [rng.randrange(40) for _ in range(101)]
+    pipe = lists(lengths).shuffle().bucketed_batch([10, 20], 4)
+    seen: list[int] = []
+    for rank in range(3):
+        seen += records(pipe, shard=(rank, 3), even="none")
+    assert sorted(seen) == list(range(101))
+    with pytest.raises(hr.UnsupportedError, match="known only after"):
+        pipe.loader(shard=(0, 3), even="drop")
+    with pytest.raises(TypeError):
+        len(pipe.loader())
+
+
+def test_shapes_are_those_of_boundaries(rng: random.Random) -> None:
+    lengths = [rng.randrange(60) for _ in range(200)]
+    pipe = lists(lengths).bucketed_batch([17, 33], elements=128, pad_to="boundary", too_long="drop")
+    shapes = {batch.ids.shape for batch in pipe.loader(output="numpy")}
+    assert {(8, 16), (4, 32)} <= shapes and {length for _, length in shapes} == {16, 32}
+    assert records(pipe) == [i for i, length in enumerate(lengths) if length < 33]
+
+
+def test_the_dimension_may_be_named(pictures: pathlib.Path) -> None:
+    images = hr.files(pictures).decode()
+    pipe = images.bucketed_batch([12], 4, dim=1, lengths="image")
+    for batch in pipe.loader(output="numpy"):
+        assert len({bool(width >= 12) for _, width in batch.image_length}) == 1
+    with pytest.raises(hr.HeadraceError, match=r"2 dimensions of field \"image\" vary \(height, width\)"):
+        images.bucketed_batch([12], 4).fields  # noqa: B018
+
+
+def test_bytes_are_bucketed_by_their_number(rng: random.Random) -> None:
+    texts = ["x" * rng.randrange(30) for _ in range(50)]
+    pipe = hr.from_dataset([{"text": text} for text in texts]).bucketed_batch([10, 20], 3, by="text")
+    seen = []
+    for batch in pipe.loader(output="numpy"):
+        assert len({bisect.bisect_right([10, 20], len(text)) for text in batch.text}) == 1
+        seen += batch.text
+    assert sorted(seen) == sorted(texts)
+
+
+def fields(pipe: hr.Pipeline) -> list[str]:
+    return [field.text() for field in pipe.fields]
+
+
+def test_the_size_of_batches_is_known_where_it_is_one() -> None:
+    some = lists([3, 4, 5])
+    assert fields(some.bucketed_batch([4], 2, drop_last=True)) == ["int64[2]", "int64[2]", "int32[2, -1]"]
+    assert fields(some.bucketed_batch([4], 2))[0] == "int64[batch]"
+    assert fields(some.bucketed_batch([4], [2, 3], drop_last=True))[0] == "int64[batch]"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"boundaries": [3, 3], "size": 2}, "must ascend: 3 follows 3"),
+        ({"boundaries": [3], "size": [1, 2, 3]}, "1 boundaries make 2 buckets"),
+        ({"boundaries": [3]}, "either `size` or `elements`"),
+        ({"boundaries": [3], "size": 1, "elements": 1}, "not both"),
+        ({"boundaries": [3], "size": 1, "by": "other"}, 'no field "other"'),
+        ({"boundaries": [3], "size": 1, "by": "ids", "dim": 1}, "has 1 dimension"),
+    ],
+)
+def test_wrong_arguments_are_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(hr.HeadraceError, match=words) as caught:
+        lists([1, 2]).bucketed_batch(**given).fields  # noqa: B018
+    assert caught.value.op == "batch.bucket"
+
+
+def test_a_field_must_vary() -> None:
+    with pytest.raises(hr.HeadraceError, match="no field has a size that varies"):
+        hr.range(5).bucketed_batch([2], 2).fields  # noqa: B018
+    two = hr.range(5).map(lambda v: {"a": np.ones(int(v)), "b": np.ones(int(v))})
+    with pytest.raises(hr.HeadraceError, match=r"several fields have sizes that vary \(a, b\)"):
+        two.bucketed_batch([2], 2).fields  # noqa: B018
+    with pytest.raises(hr.HeadraceError, match="a length is an integer"):
+        hr.range(5).cast("float32", field="value").bucketed_batch([2], 2, by="value").fields  # noqa: B018
+
+
+@pytest.mark.parametrize("given", [{"elements": 20}, {"size": 2, "pad_to": "boundary"}])
+def test_a_record_that_is_too_long_is_named(given: dict[str, Any]) -> None:
+    pipe = lists([1, 2, 50, 3]).bucketed_batch([5], **given)
+    with pytest.raises(hr.ShapeError, match=r'the length by field "ids" is 50.*\(record 2\)') as caught:
+        list(pipe.loader())
+    assert caught.value.record == 2 and caught.value.op == "batch.bucket"
+    dropped = lists([1, 2, 50, 3]).bucketed_batch([5], too_long="drop", **given)
+    assert records(dropped) == [0, 1, 3]
+
+
+def test_another_field_that_is_too_long_for_its_boundary_is_named() -> None:
+    pipe = hr.range(3).map(lambda v: {"n": int(v), "a": np.ones(3 * int(v) + 1)})
+    with pytest.raises(hr.ShapeError, match=r'field "a" has size 7 in dimension 0.*4.*\(record 2\)'):
+        list(pipe.bucketed_batch([5], 2, by="n", pad_to="boundary").loader())

@@ -1,0 +1,581 @@
+/*
+ * batch.bucket - batches of records of similar length.
+ *
+ * Each bucket gathers its records as batch.pad does. A batch is output once its bucket is
+ * full; at the end of an epoch, buckets are output in order of length. So the order of
+ * outputs follows from the order of records.
+ *
+ * With `elements` a record may not fit into its bucket: the bucket is output first, and
+ * the record, which waits beside it, begins the next batch.
+ */
+#include "ops/batch.h"
+#include "ops/fill.h"
+#include "ops/padding.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+
+#define BOUNDARIES_MAX (HR_LIST_MAX - 1)
+#define LENGTH_MAX ((int64_t)1 << 40)
+
+struct bucket {
+    const char *by;
+    int64_t dim;
+    struct hr_ints boundaries, size;
+    int64_t elements;
+    struct hr_padding padding;
+    int pad_to, too_long;
+};
+
+enum { PAD_LONGEST, PAD_BOUNDARY };
+static const char *const pad_names[] = {"longest", "boundary", NULL};
+enum { LONG_REFUSE, LONG_DROP };
+static const char *const long_names[] = {"refuse", "drop", NULL};
+
+static const struct hr_param bucket_params[] = {
+    HR_P_INTS(struct bucket, boundaries, .required = true, .items_min = 1,
+              .items_max = BOUNDARIES_MAX, HR_RANGE(1, LENGTH_MAX),
+              .help =
+                  "lengths in ascending order: a bucket holds those below its "
+                  "boundary and not below the one before, the last bucket all others"),
+    HR_P_INTS(struct bucket, size, .items_min = 1, .items_max = HR_LIST_MAX,
+              HR_RANGE(1, 1 << 24), .unit = "records",
+              .help = "records in a batch: one number, or one for each bucket"),
+    HR_P_INT(struct bucket, elements, .fallback = "0", HR_RANGE(0, LENGTH_MAX),
+             .unit = "elements",
+             .help =
+                 "instead of `size`: records times the longest one's padded length, at "
+                 "most"),
+    HR_P_FIELD(struct bucket, by, .access = HR_ACCESS_READ,
+               .help = "the field whose length counts: a tensor, text or bytes, or an "
+                       "integer that is the length; by default the only field whose size "
+                       "varies"),
+    HR_P_INT(struct bucket, dim, .fallback = "-1", HR_RANGE(-1, HR_MAX_DIMS - 1),
+             .help =
+                 "the dimension of that field that is the length, from 0; -1: the one "
+                 "that varies"),
+    HR_P_IN(HR_PARAM_BOOL, struct bucket, padding, drop_last, .fallback = "false",
+            .help = "leave out what buckets hold at the end of an epoch"),
+    HR_P_PADDING(struct bucket, padding),
+    HR_P_ENUM(struct bucket, pad_to, .fallback = "longest", .names = pad_names,
+              .help =
+                  "pad to the longest record of the batch, or to the longest that its "
+                  "bucket may hold: its boundary - 1"),
+    HR_P_ENUM(struct bucket, too_long, .fallback = "refuse", .names = long_names,
+              .help = "what becomes of a record that is longer than `elements`, or, with "
+                      "`pad_to: boundary`, of one in the last bucket: the run fails, or "
+                      "the record is dropped"),
+};
+
+/* ---- parameters ---- */
+
+static enum hr_err wrong(struct hr_error *error, const char *param)
+{
+    snprintf(error->param, sizeof error->param, "%s", param);
+    return error->code;
+}
+
+static enum hr_err bucket_check(const void *params, struct hr_error *error)
+{
+    const struct bucket *p = params;
+    const int64_t *bounds = p->boundaries.values;
+
+    for (int i = 1; i < p->boundaries.count; i++)
+        if (bounds[i] <= bounds[i - 1]) {
+            (void)hr__fail(error, HR_ERR_ARGUMENT,
+                           "boundaries must ascend: %lld follows %lld",
+                           (long long)bounds[i], (long long)bounds[i - 1]);
+            return wrong(error, "boundaries");
+        }
+    if ((p->size.count > 0) == (p->elements > 0)) {
+        (void)hr__fail(error, HR_ERR_ARGUMENT, "give either `size` or `elements`%s",
+                       p->size.count > 0 ? ", not both" : "");
+        return wrong(error, p->size.count > 0 ? "elements" : "size");
+    }
+    if (p->size.count > 1 && p->size.count != p->boundaries.count + 1) {
+        (void)hr__fail(error, HR_ERR_ARGUMENT,
+                       "%d boundaries make %d buckets, but there are %d sizes",
+                       p->boundaries.count, p->boundaries.count + 1, p->size.count);
+        return wrong(error, "size");
+    }
+    return HR_OK;
+}
+
+static int bucket_count(const struct bucket *p)
+{
+    return p->boundaries.count + 1;
+}
+
+static int64_t size_of(const struct bucket *p, int at)
+{
+    return p->elements > 0 ? p->elements : p->size.values[p->size.count > 1 ? at : 0];
+}
+
+/* What records of a bucket are padded to, or -1: to the longest of the batch. */
+static int64_t target_of(const struct bucket *p, int at)
+{
+    return p->pad_to == PAD_BOUNDARY && at < p->boundaries.count
+               ? hr__pad_up(p->boundaries.values[at] - 1, p->padding.multiple)
+               : -1;
+}
+
+static int bucket_of(const struct bucket *p, int64_t length)
+{
+    int low = 0, high = p->boundaries.count;
+
+    while (low < high) {
+        int middle = (low + high) / 2;
+
+        if (length < p->boundaries.values[middle])
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* ---- the length of a record ---- */
+
+/* Where a record's length is: a dimension of a field, or -1: the integer or the number of
+ * bytes that the field is. */
+struct measure {
+    size_t field;
+    int dim;
+};
+
+static bool varies(const struct hr_field *field)
+{
+    return field->kind == HR_FIELD_TENSOR && hr__field_has_unknown_dims(field);
+}
+
+/* Appends the names of dimensions or fields for a message. */
+static void list(char *text, size_t room, const char *name)
+{
+    size_t at = strlen(text);
+
+    snprintf(text + at, room - at, "%s%s", at == 0 ? "" : ", ", name);
+}
+
+static enum hr_err
+find_dim(struct hr_infer *infer, const struct hr_field *field, int *ret_dim)
+{
+    const struct bucket *p = infer->params;
+    int dims[HR_MAX_DIMS], count = hr__length_dims(field, dims);
+    char names[200] = "";
+
+    if (!varies(field) ||
+        (p->dim >= 0 && p->dim < field->ndim && field->dims[p->dim].size >= 0))
+        return hr__infer_fail(infer, varies(field) ? "dim" : "by", HR_ERR_SHAPE,
+                              "no such dimension of field \"%s\" varies between records",
+                              field->name);
+    if (p->dim >= field->ndim)
+        return hr__infer_fail(infer, "dim", HR_ERR_SHAPE,
+                              "field \"%s\" has %d dimension%s", field->name, field->ndim,
+                              field->ndim == 1 ? "" : "s");
+    for (int i = 0; i < count; i++)
+        list(names, sizeof names, field->dims[dims[i]].name);
+    if (p->dim < 0 && count > 1)
+        return hr__infer_fail(infer, "dim", HR_ERR_SHAPE,
+                              "%d dimensions of field \"%s\" vary (%s): say which is the "
+                              "length",
+                              count, field->name, names);
+    *ret_dim = p->dim < 0 ? dims[0] : (int)p->dim;
+    return HR_OK;
+}
+
+static enum hr_err
+find_field(struct hr_infer *infer, const struct hr_schema *schema, size_t *ret_field)
+{
+    const struct bucket *p = infer->params;
+    char names[300] = "";
+    int count = 0;
+
+    if (p->by != NULL) {
+        *ret_field = (size_t)(hr__schema_get(schema, p->by) - schema->fields);
+        return HR_OK;
+    }
+    for (size_t f = 0; f < schema->count; f++)
+        if (varies(&schema->fields[f])) {
+            *ret_field = f;
+            count++;
+            list(names, sizeof names, schema->fields[f].name);
+        }
+    if (count == 1)
+        return HR_OK;
+    return hr__infer_fail(infer, "by", HR_ERR_SHAPE,
+                          count == 0 ? "no field has a size that varies between records%s"
+                                     : "several fields have sizes that vary (%s): say "
+                                       "which is the length",
+                          names);
+}
+
+static enum hr_err measure(struct hr_infer *infer, struct measure *ret_measure)
+{
+    const struct hr_schema *schema = &infer->inputs[0];
+    struct measure m = {.dim = -1};
+    const struct hr_field *field;
+
+    HR_TRY(find_field(infer, schema, &m.field));
+    field = &schema->fields[m.field];
+    if (field->kind == HR_FIELD_TENSOR && field->ndim > 0)
+        HR_TRY(find_dim(infer, field, &m.dim));
+    else if (field->kind == HR_FIELD_TENSOR && !hr__fill_integer(field->dtype))
+        return hr__infer_fail(infer, "by", HR_ERR_TYPE,
+                              "field \"%s\" is a number of %s: a length is an integer",
+                              field->name, hr_dtype_name(field->dtype));
+    *ret_measure = m;
+    return HR_OK;
+}
+
+static int64_t length_of(const struct measure *m, const struct hr_value *values)
+{
+    const struct hr_value *value = &values[m->field];
+
+    if (m->dim >= 0)
+        return value->dims[m->dim];
+    if (value->kind == HR_VALUE_BYTES)
+        return (int64_t)value->bytes;
+    return hr__integer_at((enum hr_dtype)value->dtype, value->data);
+}
+
+/* ---- schema ---- */
+
+/* Batches are of one size only where all buckets are, and short ones are left out. */
+static enum hr_err bucket_infer(struct hr_infer *infer)
+{
+    const struct bucket *p = infer->params;
+    struct measure unused;
+    bool uniform = p->size.count == 1;
+
+    if (infer->state == NULL)
+        HR_TRY(measure(infer, &unused));
+    infer->output->records = -1;
+    HR_TRY(hr__infer_batch(infer, size_of(p, 0), uniform && p->padding.drop_last, false));
+    return hr__infer_lengths(infer, &p->padding.lengths);
+}
+
+/* The state of a node is where lengths are: schemas inferred later have sizes of single
+ * records, in which nothing varies. */
+static enum hr_err bucket_open(const struct hr_open *open, void **ret_state)
+{
+    struct hr_infer infer = {.params = open->params,
+                             .inputs = open->input,
+                             .input_count = 1,
+                             .error = open->error};
+    struct measure *m = hr__calloc(1, sizeof *m);
+
+    if (m == NULL)
+        return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
+    if (measure(&infer, m) != HR_OK) {
+        hr__free(m);
+        return open->error->code;
+    }
+    *ret_state = m;
+    return HR_OK;
+}
+
+static void bucket_close(void *state)
+{
+    hr__free(state);
+}
+
+/* ---- the sequencer ---- */
+
+struct held {
+    void *stacker;
+    int64_t longest; /* padded */
+};
+
+struct buckets {
+    const struct bucket *params;
+    const struct hr_schema *schema; /* of one record */
+    struct measure measure;
+    int ready;     /* the bucket that is to be output, or -1 */
+    bool flushing; /* all that follow it, too */
+    int count;
+    struct held held[HR_LIST_MAX];
+    struct hr_value *late; /* a record that did not fit into the bucket that is ready */
+    bool has_late;
+    struct hr_record_id late_id;
+};
+
+static uint64_t records_in(const struct buckets *s, int at)
+{
+    return hr__stacker_held_records(s->held[at].stacker);
+}
+
+static void bucket_end(void *sequencer)
+{
+    struct buckets *s = sequencer;
+
+    for (int i = 0; i < s->count; i++)
+        if (s->held[i].stacker != NULL)
+            hr__stacker_end(s->held[i].stacker);
+    for (size_t f = 0; s->late != NULL && f < s->schema->count; f++)
+        hr__value_clear(&s->late[f]);
+    hr__free(s->late);
+    hr__free(s);
+}
+
+static enum hr_err create(const struct hr_sequence_begin *begin, struct buckets **ret)
+{
+    const struct bucket *p = begin->params;
+    struct buckets *s = hr__calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return HR_ERR_MEMORY;
+    s->params = p;
+    s->schema = begin->input;
+    s->measure = *(const struct measure *)begin->state;
+    s->late = hr__calloc(s->schema->count + 1, sizeof *s->late);
+    s->count = bucket_count(p);
+    for (int i = 0; i < s->count; i++) {
+        struct hr_stack_spec spec = hr__padding_spec(&p->padding, size_of(p, i));
+
+        spec.keep_rows = p->elements > 0;
+        spec.pad_to = target_of(p, i) > 0 ? target_of(p, i) : 0;
+        if (s->late == NULL ||
+            hr__stacker_begin(begin, &spec, &s->held[i].stacker) != HR_OK) {
+            bucket_end(s);
+            return HR_ERR_MEMORY;
+        }
+    }
+    *ret = s;
+    return HR_OK;
+}
+
+static enum hr_err bucket_begin(const struct hr_sequence_begin *begin, void **sequencer)
+{
+    struct buckets *s = *sequencer;
+
+    if (s == NULL && create(begin, &s) != HR_OK)
+        return hr__fail(begin->error, HR_ERR_MEMORY, "out of memory");
+    s->ready = -1;
+    s->flushing = s->has_late = false;
+    for (int i = 0; i < s->count; i++)
+        s->held[i].longest = 0;
+    *sequencer = s;
+    return HR_OK;
+}
+
+/* The padded length of a record in a bucket. An empty record counts as one element, so
+ * that a batch has an end. */
+static int64_t padded(const struct buckets *s, int at, int64_t length)
+{
+    int64_t target = target_of(s->params, at);
+
+    length = target >= 0 ? target : hr__pad_up(length, s->params->padding.multiple);
+    return length > 1 ? length : 1;
+}
+
+static bool fits(const struct buckets *s, uint64_t records, int64_t longest)
+{
+    return records <= (uint64_t)(s->params->elements / longest);
+}
+
+/* Adds the record to its bucket, which has room; sets `ready` if none is left. */
+static enum hr_err put(struct buckets *s, int at, int64_t length,
+                       struct hr_sequence_record *record, struct hr_error *error)
+{
+    struct held *held = &s->held[at];
+    enum hr_sequence_verdict verdict;
+
+    HR_TRY(hr__stacker_add(held->stacker, record, &verdict, error));
+    if (length > held->longest)
+        held->longest = length;
+    if (verdict == HR_SEQUENCE_READY ||
+        (s->params->elements > 0 && !fits(s, records_in(s, at) + 1, held->longest)))
+        s->ready = at;
+    return HR_OK;
+}
+
+/* Refuses values that are larger than what their bucket is padded to. */
+static enum hr_err check_sizes(const struct buckets *s, int at,
+                               const struct hr_value *values, struct hr_error *error)
+{
+    int64_t target = target_of(s->params, at);
+
+    for (size_t f = 0; target >= 0 && f < s->schema->count; f++) {
+        const struct hr_field *field = &s->schema->fields[f];
+
+        for (int d = 0; varies(field) && d < field->ndim; d++)
+            if (field->dims[d].size < 0 && values[f].dims[d] > target)
+                return hr__fail(error, HR_ERR_SHAPE,
+                                "field \"%s\" has size %lld in dimension %d, more than "
+                                "the %lld that its bucket is padded to",
+                                field->name, (long long)values[f].dims[d], d,
+                                (long long)target);
+    }
+    return HR_OK;
+}
+
+static bool is_too_long(const struct buckets *s, int at, int64_t length)
+{
+    const struct bucket *p = s->params;
+
+    return (p->pad_to == PAD_BOUNDARY && at == p->boundaries.count) ||
+           (p->elements > 0 && !fits(s, 1, padded(s, at, length)));
+}
+
+static enum hr_err
+refuse(const struct buckets *s, int at, int64_t length, struct hr_error *error)
+{
+    const struct bucket *p = s->params;
+    const char *name = s->schema->fields[s->measure.field].name;
+
+    if (p->pad_to == PAD_BOUNDARY && at == p->boundaries.count)
+        return hr__fail(error, HR_ERR_SHAPE,
+                        "the length by field \"%s\" is %lld, and the last boundary %lld: "
+                        "with `pad_to: boundary` records are shorter; add a boundary, or "
+                        "give `too_long: drop`",
+                        name, (long long)length,
+                        (long long)p->boundaries.values[p->boundaries.count - 1]);
+    return hr__fail(error, HR_ERR_SHAPE,
+                    "the length by field \"%s\" is %lld, padded %lld, more than the %lld "
+                    "elements of a batch; give more, or `too_long: drop`",
+                    name, (long long)length, (long long)padded(s, at, length),
+                    (long long)p->elements);
+}
+
+static enum hr_err
+bucket_add(void *sequencer, struct hr_sequence_record *record,
+           enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
+{
+    struct buckets *s = sequencer;
+    int64_t length = length_of(&s->measure, record->values), longest;
+    int at = bucket_of(s->params, length);
+
+    assert(s->ready < 0 && !s->has_late);
+    if (is_too_long(s, at, length)) {
+        *ret_verdict = HR_SEQUENCE_DROP;
+        return s->params->too_long == LONG_DROP ? HR_OK : refuse(s, at, length, error);
+    }
+    HR_TRY(check_sizes(s, at, record->values, error));
+    length = padded(s, at, length);
+    longest = length > s->held[at].longest ? length : s->held[at].longest;
+    if (s->params->elements > 0 && !fits(s, records_in(s, at) + 1, longest)) {
+        memcpy(s->late, record->values, s->schema->count * sizeof *s->late);
+        memset(record->values, 0, s->schema->count * sizeof *s->late);
+        s->late_id = record->id;
+        s->has_late = true;
+        s->ready = at;
+    } else {
+        HR_TRY(put(s, at, length, record, error));
+    }
+    *ret_verdict = s->ready >= 0 ? HR_SEQUENCE_READY : HR_SEQUENCE_HELD;
+    return HR_OK;
+}
+
+/* Begins the next batch of the bucket `at` with the record that waited for it. */
+static enum hr_err put_late(struct buckets *s, int at, struct hr_error *error)
+{
+    struct hr_sequence_record record = {
+        .values = s->late, .id = s->late_id, .records = 1};
+
+    s->has_late = false;
+    return put(s, at, padded(s, at, length_of(&s->measure, s->late)), &record, error);
+}
+
+/* The first bucket from `at` on that holds records, or -1. */
+static int next_held(const struct buckets *s, int at)
+{
+    for (; at < s->count; at++)
+        if (records_in(s, at) > 0)
+            return at;
+    return -1;
+}
+
+static enum hr_err bucket_next(void *sequencer, struct hr_sequence_record *record,
+                               bool *ret_any, bool *ret_more, struct hr_error *error)
+{
+    struct buckets *s = sequencer;
+    int at = s->ready;
+
+    *ret_any = *ret_more = false;
+    if (at < 0)
+        return HR_OK;
+    s->ready = -1;
+    s->held[at].longest = 0;
+    HR_TRY(hr__stacker_flush(s->held[at].stacker, HR_FLUSH_LIMIT, error));
+    HR_TRY(hr__stacker_next(s->held[at].stacker, record, ret_any, ret_more, error));
+    if (s->has_late)
+        HR_TRY(put_late(s, at, error));
+    if (s->flushing)
+        s->ready = next_held(s, at);
+    *ret_more = s->ready >= 0;
+    return HR_OK;
+}
+
+static enum hr_err
+bucket_flush(void *sequencer, enum hr_sequence_flush why, struct hr_error *error)
+{
+    struct buckets *s = sequencer;
+
+    assert(s->ready < 0 && !s->has_late);
+    for (int i = 0; i < s->count; i++)
+        HR_TRY(hr__stacker_flush(s->held[i].stacker, why, error));
+    s->flushing = true;
+    s->ready = next_held(s, 0);
+    return HR_OK;
+}
+
+static bool bucket_save(const void *sequencer, struct hr_str *out)
+{
+    const struct buckets *s = sequencer;
+
+    (void)out;
+    return !s->has_late && next_held(s, 0) < 0;
+}
+
+static uint64_t bucket_held_bytes(const void *sequencer)
+{
+    const struct buckets *s = sequencer;
+    uint64_t bytes = 0;
+
+    for (int i = 0; i < s->count; i++)
+        bytes += hr__stacker_held_bytes(s->held[i].stacker);
+    for (size_t f = 0; s->has_late && f < s->schema->count; f++)
+        bytes += s->late[f].bytes;
+    return bytes;
+}
+
+const struct hr_op hr_op_batch_bucket = {
+    .name = "batch.bucket",
+    .summary = "stack records of similar length into batches",
+    .doc =
+        "Records are gathered in buckets by length, so that little padding is left. The "
+        "length is a dimension of the field `by`, the bytes of a text, or an integer "
+        "field, such as a stored duration. Bucket i holds lengths below `boundaries[i]` "
+        "and not below `boundaries[i - 1]`, the last one all others. A batch is output "
+        "as soon as its bucket has `size` records or, with `elements`, before a record "
+        "would make the number of records times the longest length exceed it (an empty "
+        "record counts as one element). At the end of an epoch what is left is output in "
+        "order of buckets. The order of batches follows from that of the records alone; "
+        "put `order.shuffle` before it.\n\n"
+        "Padding, `value`, `multiple` and `lengths` are those of batch.pad. With "
+        "`pad_to: boundary` every dimension that varies is padded to its bucket's "
+        "boundary - 1, the longest length that it may hold, rounded up to `multiple`: a "
+        "model is compiled for as many shapes as there are boundaries. For lists of up "
+        "to 128 and 256 items the boundaries are 129 and 257.\n\n"
+        "What buckets hold is not part of a state: resuming runs the epoch's records up "
+        "to there again, from the last place where all buckets were empty.",
+    .version = 1,
+    .kind = HR_OP_SEQUENCE,
+    .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,
+    HR_PARAMS(bucket_params, struct bucket),
+    .check = bucket_check,
+    .infer = bucket_infer,
+    .open = bucket_open,
+    .close = bucket_close,
+    .sequence = {.begin = bucket_begin,
+                 .add = bucket_add,
+                 .next = bucket_next,
+                 .flush = bucket_flush,
+                 .save = bucket_save,
+                 .end = bucket_end,
+                 .held_bytes = bucket_held_bytes,
+                 .replays = true},
+};
