@@ -16,6 +16,7 @@
 #define HR_EVHTTP_FUNCTIONS(F)                                                           \
     F(bufferevent_decref)                                                                \
     F(bufferevent_getcb)                                                                 \
+    F(bufferevent_getfd)                                                                 \
     F(bufferevent_incref)                                                                \
     F(bufferevent_socket_new)                                                            \
     F(evbuffer_add)                                                                      \
@@ -30,6 +31,7 @@
     F(evhttp_bound_socket_get_listener)                                                  \
     F(evhttp_connection_base_new)                                                        \
     F(evhttp_connection_free)                                                            \
+    F(evhttp_connection_get_bufferevent)                                                 \
     F(evhttp_connection_set_closecb)                                                     \
     F(evhttp_connection_set_max_body_size)                                               \
     F(evhttp_find_header)                                                                \

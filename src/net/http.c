@@ -4,16 +4,19 @@
  * evhttp of libevent 2.1 has no limit of connections. So each gets a bufferevent of which
  * this file holds a second reference: when evhttp has let go of it, which shows as a
  * missing callback, the connection is gone; while there are too many, the listener
- * rests.
+ * rests. evhttp's timeouts begin again with each byte, so while it rests this file closes
+ * connections that have not sent a whole request for as long.
  */
 #include "net/http.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/clock.h"
 #include "core/library.h"
 #include "core/thread.h"
 #include "net/evhttp.h"
@@ -40,6 +43,12 @@ enum hr_err hr__evhttp_load(struct hr_error *reterr)
     return hr__library_load(&library, reterr);
 }
 
+struct connection {
+    struct bufferevent *events; /* a reference */
+    uint64_t since_ns;          /* its last request, or when it came */
+    bool shut;
+};
+
 struct hr_http {
     struct hr_net *net;
     struct hr_http_options options;
@@ -50,7 +59,7 @@ struct hr_http {
     struct event *on_stop, *on_look;
     struct evhttp *server;
     struct evconnlistener *listener;
-    struct bufferevent *connections[CONNECTIONS_MAX];
+    struct connection connections[CONNECTIONS_MAX];
     size_t count;
     bool rests; /* the listener is disabled */
     char address[HR_NET_ADDRESS_MAX];
@@ -71,8 +80,8 @@ static bool is_gone(struct bufferevent *connection)
 static void collect(struct hr_http *http)
 {
     for (size_t i = http->count; i-- > 0;)
-        if (is_gone(http->connections[i])) {
-            hr__evhttp.bufferevent_decref(http->connections[i]);
+        if (is_gone(http->connections[i].events)) {
+            hr__evhttp.bufferevent_decref(http->connections[i].events);
             http->connections[i] = http->connections[--http->count];
         }
 }
@@ -90,12 +99,29 @@ static struct bufferevent *on_connection(struct event_base *base, void *user)
     if (connection == NULL)
         return NULL;
     hr__evhttp.bufferevent_incref(connection);
-    http->connections[http->count++] = connection;
+    http->connections[http->count++] =
+        (struct connection){.events = connection, .since_ns = hr__now_ns()};
     if (http->count == CONNECTIONS_MAX && http->listener != NULL) {
         hr__evhttp.evconnlistener_disable(http->listener);
         http->rests = true;
     }
     return connection;
+}
+
+/* Ends connections that have taken a place for SILENT_S since their last request, such as
+ * those that send or read a byte now and then. */
+static void end_slow(struct hr_http *http)
+{
+    uint64_t now = hr__now_ns();
+
+    for (size_t i = 0; i < http->count; i++) {
+        struct connection *c = &http->connections[i];
+
+        if (c->shut || now - c->since_ns < SILENT_S * 1000000000ull)
+            continue;
+        c->shut = true; /* evhttp sees its end */
+        (void)shutdown(hr__evhttp.bufferevent_getfd(c->events), SHUT_RDWR);
+    }
 }
 
 /* Resumes accepting when connections are gone. */
@@ -106,6 +132,8 @@ static void on_look(evutil_socket_t fd, short what, void *user)
     (void)fd;
     (void)what;
     collect(http);
+    if (http->rests)
+        end_slow(http);
     if (http->rests && http->count < CONNECTIONS_MAX &&
         hr__evhttp.evconnlistener_enable(http->listener) == 0)
         http->rests = false;
@@ -268,12 +296,23 @@ static void reply(struct evhttp_request *request, const struct hr_http_answer *a
     hr__evhttp.evhttp_send_reply(request, status, NULL, NULL);
 }
 
+static void note_request(struct hr_http *http, struct evhttp_request *request)
+{
+    const struct bufferevent *events = hr__evhttp.evhttp_connection_get_bufferevent(
+        hr__evhttp.evhttp_request_get_connection(request));
+
+    for (size_t i = 0; i < http->count; i++)
+        if (http->connections[i].events == events)
+            http->connections[i].since_ns = hr__now_ns();
+}
+
 static void on_request(struct evhttp_request *request, void *user)
 {
     struct hr_http *http = user;
     struct hr_http_answer answer = {.status = 200, .type = "application/json"};
     struct evkeyvalq *headers = hr__evhttp.evhttp_request_get_output_headers(request);
 
+    note_request(http, request);
     hr__str_init(&answer.body);
     hr__net_lock_first(http->net);
     answer_request(http, request, &answer);
@@ -408,7 +447,7 @@ void hr__http_close(struct hr_http *http)
     if (http->server != NULL)
         hr__evhttp.evhttp_free(http->server);
     for (size_t i = 0; i < http->count; i++)
-        hr__evhttp.bufferevent_decref(http->connections[i]);
+        hr__evhttp.bufferevent_decref(http->connections[i].events);
     if (http->on_look != NULL)
         hr__event.free(http->on_look);
     if (http->on_stop != NULL)

@@ -7,9 +7,9 @@
  *
  * The server is for people and monitoring: small answers, at most 64 connections at a
  * time (further ones wait in the system's backlog), which are closed after 5 s of
- * silence, heads of 8 kB and bodies of 64 kB. A long answer is made in pieces, the next
- * one when the system has taken the last: it takes little memory and holds the lock for
- * a short time only.
+ * silence, and, while others wait, 5 s after their last request; heads of 8 kB and bodies
+ * of 64 kB. A long answer is made in pieces, the next one when the system has taken the
+ * last: it takes little memory and holds the lock for a short time only.
  */
 #ifndef HR_NET_HTTP_H
 #define HR_NET_HTTP_H

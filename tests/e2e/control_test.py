@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -197,6 +198,37 @@ def a_full_dispatcher_is_not_ready():
 
 
 # ---- draining
+
+
+@test
+def slow_connections_do_not_keep_others_from_the_control_port():
+    """They send a byte each second, so none of them is silent."""
+    with Service(0, options=WITH_CONTROL) as service:
+        host, port = service.dispatcher.control.split(":")
+        slow = [socket.create_connection((host, int(port)), timeout=LONG) for _ in range(100)]
+        ended = threading.Event()
+
+        def drip():
+            for byte in b"GET /healthz HTTP/1.1\r\nX: " + b"x" * LONG:
+                for connection in slow:
+                    try:
+                        connection.send(bytes([byte]))
+                    except OSError:
+                        pass
+                if ended.wait(1):
+                    return
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            time.sleep(2)
+            assert ask(service, "/healthz")[0] == 200
+            assert thread.is_alive()  # still sending
+        finally:
+            ended.set()
+            thread.join()
+            for connection in slow:
+                connection.close()
 
 
 @test
