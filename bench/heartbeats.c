@@ -333,12 +333,20 @@ static void beat_for(double seconds)
 
 /* ---- the control port ---- */
 
+/* Control calls. The last one lists all workers and runs, a megabyte or more, and has no
+ * claim. */
+static const char *const paths[] = {
+    "/healthz",           "/metrics",  "/v1/status?limit=100", "/v1/workers?limit=100",
+    "/v1/jobs?limit=100", "/v1/status"};
+
+#define PATHS ((int)(sizeof paths / sizeof paths[0]))
+#define ALL (PATHS - 1)
+
 struct caller {
     const char *address;
     bool stopped; /* by __atomic */
-    double calls[CALLS_MAX];
-    double list_ms;
-    int count;
+    double calls[PATHS][CALLS_MAX];
+    int count[PATHS];
 };
 
 /* Seconds for a call. The answer, if it is wanted, is cut where there is no room. */
@@ -378,32 +386,39 @@ static double longest_tick(const char *address)
     return at != NULL ? 1e3 * strtod(at + strlen(name), NULL) : 0;
 }
 
-/* A list of all workers and runs, in ms. */
-static double list_all(const char *address)
+static int count_of(const char *text, const char *part)
 {
-    static char text[16 << 20];
-    double seconds = call(address, "/v1/status", text, sizeof text);
-    int listed = 0;
+    int count = 0;
 
-    for (const char *at = text; (at = strstr(at, "\"silent_seconds\":")) != NULL; at++)
-        listed++;
-    if (listed != workers)
-        bench_die("%d of %d workers are listed", listed, workers);
-    return 1e3 * seconds;
+    for (; (text = strstr(text, part)) != NULL; text++)
+        count++;
+    return count;
 }
 
+/* Seconds for a call. */
+static double timed_call(const char *address, int path)
+{
+    static char text[16 << 20];
+    double seconds = call(address, paths[path], text, sizeof text);
+
+    if (path == ALL && (count_of(text, "\"silent_seconds\":") != workers ||
+                        count_of(text, "\"generation\":") != runs))
+        bench_die("not all workers and runs are listed");
+    return seconds;
+}
+
+/* Calls each path in turn. */
 static void *call_all(void *user)
 {
     struct caller *caller = user;
 
-    while (!__atomic_load_n(&caller->stopped, __ATOMIC_ACQUIRE) &&
-           caller->count < CALLS_MAX) {
-        caller->calls[caller->count] = call(
-            caller->address, caller->count % 2 == 0 ? "/healthz" : "/metrics", NULL, 0);
-        caller->count++;
-        if (caller->count % 50 == 0)
-            caller->list_ms = list_all(caller->address);
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    for (int at = 0; !__atomic_load_n(&caller->stopped, __ATOMIC_ACQUIRE); at++) {
+        int path = at % PATHS;
+
+        if (caller->count[path] == CALLS_MAX)
+            break;
+        caller->calls[path][caller->count[path]++] = timed_call(caller->address, path);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
     return NULL;
 }
@@ -413,6 +428,17 @@ static int compare(const void *a, const void *b)
     const double *x = a, *y = b;
 
     return *x < *y ? -1 : *x > *y;
+}
+
+static void add_calls(struct bench *bench, const char *path, double *calls, int count)
+{
+    char row[64];
+
+    qsort(calls, (size_t)count, sizeof *calls, compare);
+    snprintf(row, sizeof row, "%s, median, ms", path);
+    bench_add(bench, row, count > 0 ? 1e3 * calls[count / 2] : 0, -1);
+    snprintf(row, sizeof row, "%s, p99, ms", path);
+    bench_add(bench, row, count > 0 ? 1e3 * calls[count * 99 / 100] : 0, -1);
 }
 
 /* ---- rounds ---- */
@@ -464,12 +490,8 @@ static void measure_calls(struct bench *bench, const struct dispatcher *d)
               1e-3 * (double)beats / (bench_now() - begin), -1);
     __atomic_store_n(&caller.stopped, true, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);
-    qsort(caller.calls, (size_t)caller.count, sizeof caller.calls[0], compare);
-    bench_add(bench, "control calls, median, ms", 1e3 * caller.calls[caller.count / 2],
-              -1);
-    bench_add(bench, "control calls, p99, ms",
-              1e3 * caller.calls[caller.count * 99 / 100], -1);
-    bench_add(bench, "list of all workers and runs, ms", caller.list_ms, -1);
+    for (int path = 0; path < PATHS; path++)
+        add_calls(bench, paths[path], caller.calls[path], caller.count[path]);
     bench_add(bench, "longest tick, ms of CPU", longest_tick(d->control), -1);
     bench_add(bench, "memory, MB", resident_of(d->pid) * 1e-6, -1);
 }
@@ -548,6 +570,15 @@ static void add_sizes(struct bench *bench, const struct build *build)
     }
 }
 
+static void claim_p99(struct bench *bench, const char *path)
+{
+    char row[64], claim[64];
+
+    snprintf(row, sizeof row, "%s, p99, ms", path);
+    snprintf(claim, sizeof claim, "p99 of %s, ms", path);
+    bench_claim_value(bench, claim, bench_median(bench, row), false, 50);
+}
+
 int main(int argc, char **argv)
 {
     static struct bench bench;
@@ -584,8 +615,8 @@ int main(int argc, char **argv)
     bench_group(&bench, builds[0].groups[2]);
     bench_claim_value(&bench, "cores of the dispatcher",
                       bench_median(&bench, "dispatcher, cores"), false, 1);
-    bench_claim_value(&bench, "p99 of control calls, ms",
-                      bench_median(&bench, "control calls, p99, ms"), false, 50);
+    for (int path = 0; path < ALL; path++)
+        claim_p99(&bench, paths[path]);
     bench_print(&bench);
     hr_pool_unref(pool);
     return 0;

@@ -1,6 +1,7 @@
 /*
- * fuzz/fuzz_control.c - any text as the body of a drain, and as the answer of a
- * dispatcher's control port: refused with a message, or read within its limits.
+ * fuzz/fuzz_control.c - any text as the query of a list, as the body of a drain, and as
+ * the answer of a dispatcher's control port: refused with a message, or read within its
+ * limits.
  */
 #include "fleet/control.h"
 
@@ -23,11 +24,27 @@ static void read_drain(const char *text, size_t bytes)
         abort();
 }
 
+static void read_page(const char *text, size_t bytes)
+{
+    struct hr_control_page page;
+    struct hr_error error = {0};
+    char *query = malloc(bytes + 1);
+
+    if (query == NULL)
+        abort();
+    memcpy(query, text, bytes);
+    query[bytes] = '\0';
+    if (hr__control_read_page(query, &page, &error) != HR_OK && error.message[0] == '\0')
+        abort();
+    free(query);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct hr_control_status *status = NULL;
     struct hr_error error = {0};
 
+    read_page((const char *)data, bytes);
     read_drain((const char *)data, bytes);
     if (hr__control_read_status((const char *)data, bytes, &status, &error) != HR_OK) {
         if (error.message[0] == '\0' || status != NULL)

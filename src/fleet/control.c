@@ -84,16 +84,22 @@ static void add_job(const struct hr_dispatcher_job *job, const struct hr_lease_j
 /* Of struct hr_http_place: which list, and whether another one follows it. */
 enum part {
     WORKERS = 1,
-    WORKERS_AND_JOBS,
     JOBS,
+    WORKERS_OF_STATUS, /* followed by its jobs */
+    JOBS_OF_STATUS,
 };
 
-/* Peers by number: one that comes or goes meanwhile is listed or not, each other one is
- * listed once. False if the list goes on. */
+static bool is_full(const struct hr_http_place *place)
+{
+    return place->count >= place->limit;
+}
+
+/* Adds workers in order of their peers' numbers: a worker that joins or leaves meanwhile
+ * may be missing, every other one is listed once. False if the list goes on. */
 static bool add_workers(const struct hr_dispatcher_process *d,
                         struct hr_http_place *place, int *left, struct hr_str *out)
 {
-    while (*left > 0 && place->number < d->peers_max) {
+    while (*left > 0 && !is_full(place) && place->number < d->peers_max) {
         uint32_t peer = (uint32_t)++place->number;
 
         --*left;
@@ -103,10 +109,12 @@ static bool add_workers(const struct hr_dispatcher_process *d,
         add_worker(d, peer, out);
         *left -= ENTRY;
     }
-    return place->number == d->peers_max;
+    if (place->number >= d->peers_max)
+        place->number = 0; /* nothing follows */
+    return place->number == 0 || is_full(place);
 }
 
-/* By the numbers of jobs, in whose order they are. */
+/* The same for jobs, in order of their numbers. */
 static bool add_jobs(const struct hr_dispatcher_process *d, struct hr_http_place *place,
                      int *left, struct hr_str *out)
 {
@@ -114,7 +122,7 @@ static bool add_jobs(const struct hr_dispatcher_process *d, struct hr_http_place
 
     while (job != NULL && job->number <= place->number)
         job = job->next;
-    for (; job != NULL && *left > 0; job = job->next) {
+    for (; job != NULL && *left > 0 && !is_full(place); job = job->next) {
         const struct hr_lease_job *role = hr__lease_find_job(&d->role, job->id);
 
         place->number = job->number;
@@ -124,13 +132,18 @@ static bool add_jobs(const struct hr_dispatcher_process *d, struct hr_http_place
         hr__str_add(out, place->count++ > 0 ? "," : "");
         add_job(job, role, out);
     }
-    return job == NULL;
+    if (job == NULL)
+        place->number = 0; /* nothing follows */
+    return job == NULL || is_full(place);
 }
 
-static void begin_list(enum part part, struct hr_http_place *place, struct hr_str *out)
+static void begin_list(enum part part, const struct hr_control_page *page,
+                       struct hr_http_place *place, struct hr_str *out)
 {
-    *place = (struct hr_http_place){.part = part};
-    hr__str_add(out, part == JOBS ? "\"jobs\":[" : "\"workers\":[");
+    *place =
+        (struct hr_http_place){.number = page->after, .limit = page->limit, .part = part};
+    hr__str_add(out,
+                part == JOBS || part == JOBS_OF_STATUS ? "\"jobs\":[" : "\"workers\":[");
 }
 
 static bool add_piece(void *user, struct hr_http_place *place, struct hr_str *out)
@@ -138,21 +151,30 @@ static bool add_piece(void *user, struct hr_http_place *place, struct hr_str *ou
     const struct hr_dispatcher_process *d = user;
     int left = PIECE;
 
-    if (place->part != JOBS && !add_workers(d, place, &left, out))
+    bool status = place->part == WORKERS_OF_STATUS || place->part == JOBS_OF_STATUS;
+
+    if ((place->part == WORKERS || place->part == WORKERS_OF_STATUS) &&
+        !add_workers(d, place, &left, out))
         return true;
-    if (place->part == WORKERS_AND_JOBS) {
+    if (place->part == WORKERS_OF_STATUS) {
         hr__str_add(out, "],");
-        begin_list(JOBS, place, out);
+        begin_list(JOBS_OF_STATUS, &(struct hr_control_page){.limit = place->limit},
+                   place, out);
     }
-    if (place->part == JOBS && !add_jobs(d, place, &left, out))
+    if ((place->part == JOBS || place->part == JOBS_OF_STATUS) &&
+        !add_jobs(d, place, &left, out))
         return true;
-    hr__str_add(out, "]}\n");
+    hr__str_add(out, "]");
+    if (!status)
+        hr__str_addf(out, ",\"next\":%llu", (unsigned long long)place->number);
+    hr__str_add(out, "}\n");
     return false;
 }
 
-static void add_lists(enum part part, struct hr_http_answer *answer)
+static void add_lists(enum part part, const struct hr_control_page *page,
+                      struct hr_http_answer *answer)
 {
-    begin_list(part, &answer->place, &answer->body);
+    begin_list(part, page, &answer->place, &answer->body);
     answer->more = add_piece;
 }
 
@@ -164,11 +186,12 @@ static void add_status(const struct hr_dispatcher_process *d, struct hr_str *out
 
     hr__net_counts(d->base.net, &net);
     hr__str_addf(out,
-                 "{\"version\":\"" HR_VERSION "\",\"address\":\"%s\","
+                 "\"version\":\"" HR_VERSION "\",\"address\":\"%s\","
                  "\"connections\":%u,\"connections_max\":%u,\"clients\":%zu,"
-                 "\"jobs_max\":%u,\"positions_finished\":%llu,",
+                 "\"worker_count\":%u,\"job_count\":%zu,\"jobs_max\":%u,"
+                 "\"positions_finished\":%llu,",
                  hr__net_address(d->base.net), net.open, d->peers_max,
-                 d->role.client_count, d->jobs_max,
+                 d->role.client_count, d->worker_count, d->role.job_count, d->jobs_max,
                  (unsigned long long)d->role.counts.positions_finished);
     add_number(out, "uptime_seconds", seconds_since(d->started_ns));
     hr__str_add(out, ",");
@@ -324,9 +347,32 @@ static bool is_ready(const struct hr_dispatcher_process *d)
     return net.open < d->peers_max && d->role.job_count < d->jobs_max;
 }
 
-static void get(const struct hr_dispatcher_process *d, const char *path,
-                struct hr_http_answer *answer)
+/* What has lists. */
+static void
+get_lists(const struct hr_dispatcher_process *d, const struct hr_http_request *request,
+          enum part part, struct hr_http_answer *answer)
 {
+    struct hr_control_page page;
+    struct hr_error error = {0};
+
+    if (hr__control_read_page(request->query, &page, &error) != HR_OK) {
+        refuse(answer, 400, "%s", error.message);
+        return;
+    }
+    if (part == WORKERS_OF_STATUS && page.after != 0) {
+        refuse(answer, 400, "after is for /v1/workers and /v1/jobs");
+        return;
+    }
+    hr__str_add(&answer->body, "{");
+    if (part == WORKERS_OF_STATUS)
+        add_status(d, &answer->body);
+    add_lists(part, &page, answer);
+}
+
+static void get(const struct hr_dispatcher_process *d,
+                const struct hr_http_request *request, struct hr_http_answer *answer)
+{
+    const char *path = request->path;
     struct hr_str *out = &answer->body;
 
     if (strcmp(path, "/healthz") == 0) {
@@ -340,14 +386,11 @@ static void get(const struct hr_dispatcher_process *d, const char *path,
         answer->type = "text/plain; version=0.0.4; charset=utf-8";
         add_metrics(d, out);
     } else if (strcmp(path, "/v1/status") == 0) {
-        add_status(d, out);
-        add_lists(WORKERS_AND_JOBS, answer);
+        get_lists(d, request, WORKERS_OF_STATUS, answer);
     } else if (strcmp(path, "/v1/workers") == 0) {
-        hr__str_add(out, "{");
-        add_lists(WORKERS, answer);
+        get_lists(d, request, WORKERS, answer);
     } else if (strcmp(path, "/v1/jobs") == 0) {
-        hr__str_add(out, "{");
-        add_lists(JOBS, answer);
+        get_lists(d, request, JOBS, answer);
     } else {
         refuse(answer, 404, "there is no %.200s", path);
     }
@@ -364,5 +407,5 @@ void hr__control_answer(void *user, const struct hr_http_request *request,
     else if (drains || request->post)
         refuse(answer, 405, "%.200s does not take this method", request->path);
     else
-        get(d, request->path, answer);
+        get(d, request, answer);
 }

@@ -1,12 +1,23 @@
 /*
- * fleet/control.h - the bodies of the control port's requests and answers: JSON that
- * others wrote.
+ * fleet/control.h - what others wrote: the queries and bodies of the control port's
+ * requests, and the bodies of its answers.
  */
 #ifndef HR_FLEET_CONTROL_H
 #define HR_FLEET_CONTROL_H
 
 #include "headrace/control.h"
 #include "net/net.h"
+
+/* The part of a list that a request asks for. */
+struct hr_control_page {
+    uint64_t limit; /* entries; UINT64_MAX: all */
+    uint64_t after; /* `next` of the page before; 0: from the first entry */
+};
+
+/* Reads "limit=100&after=7". HR_ERR_ARGUMENT: another parameter, or no number. */
+HR_CHECK enum hr_err
+hr__control_read_page(const char *query, struct hr_control_page *ret_page,
+                      struct hr_error *reterr);
 
 /* The body of a drain: {"worker": "host:port"}. HR_ERR_FORMAT, HR_ERR_MEMORY. */
 HR_CHECK enum hr_err

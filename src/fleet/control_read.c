@@ -9,6 +9,49 @@
 #include "core/doc.h"
 #include "core/error.h"
 
+/* ---- requests ---- */
+
+/* Reads 1 to 18 digits. */
+static bool read_number(const char *text, size_t length, uint64_t *ret)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        value = value * 10 + (uint64_t)(text[i] - '0');
+    }
+    *ret = value;
+    return length > 0 && length <= 18;
+}
+
+enum hr_err hr__control_read_page(const char *query, struct hr_control_page *ret_page,
+                                  struct hr_error *reterr)
+{
+    struct hr_control_page page = {.limit = UINT64_MAX};
+
+    while (*query != '\0') {
+        size_t length = strcspn(query, "&"), name = strcspn(query, "=&");
+        uint64_t *to = NULL;
+
+        if (name == 5 && memcmp(query, "limit", 5) == 0)
+            to = &page.limit;
+        if (name == 5 && memcmp(query, "after", 5) == 0)
+            to = &page.after;
+        if (to == NULL)
+            return hr__fail(reterr, HR_ERR_ARGUMENT,
+                            "unknown parameter '%.*s'; expected limit or after",
+                            (int)(name < 64 ? name : 64), query);
+        if (name == length || !read_number(query + name + 1, length - name - 1, to))
+            return hr__fail(reterr, HR_ERR_ARGUMENT,
+                            "'%.*s' must be a number of at most 18 digits", (int)name,
+                            query);
+        query += length + (query[length] == '&');
+    }
+    *ret_page = page;
+    return HR_OK;
+}
+
 enum hr_err
 hr__control_read_drain(const char *text, size_t bytes,
                        char ret_worker[HR_NET_ADDRESS_MAX], struct hr_error *reterr)

@@ -156,7 +156,7 @@ static void check_lists(const bool *gone)
     CHECK_EQ_INT(strncmp(hr__str_text(&body), "{\"workers\":[{", 13), 0);
     check_each(hr__str_text(&body), "\"10.0.0.%d:7070\"", WORKERS, gone);
     CHECK_EQ_INT(times(hr__str_text(&body), "\"run-"), 0);
-    CHECK_EQ_INT(times(hr__str_text(&body), "}]}\n"), 1);
+    CHECK_EQ_INT(times(hr__str_text(&body), "}],\"next\":0}\n"), 1);
     hr__str_finish(&body);
 }
 

@@ -58,7 +58,8 @@
     F(evhttp_set_max_body_size)                                                          \
     F(evhttp_set_max_headers_size)                                                       \
     F(evhttp_set_timeout)                                                                \
-    F(evhttp_uri_get_path)
+    F(evhttp_uri_get_path)                                                               \
+    F(evhttp_uri_get_query)
 
 #define HR_EVHTTP_MEMBER(name_) __typeof__(name_) *name_;
 struct hr_evhttp {

@@ -167,13 +167,15 @@ may_pass(const struct hr_http *http, struct evhttp_request *request, const char 
 static void answer_request(struct hr_http *http, struct evhttp_request *request,
                            struct hr_http_answer *answer)
 {
-    const char *path =
-        hr__evhttp.evhttp_uri_get_path(hr__evhttp.evhttp_request_get_evhttp_uri(request));
+    const struct evhttp_uri *uri = hr__evhttp.evhttp_request_get_evhttp_uri(request);
+    const char *path = hr__evhttp.evhttp_uri_get_path(uri);
+    const char *query = hr__evhttp.evhttp_uri_get_query(uri);
     struct evbuffer *in = hr__evhttp.evhttp_request_get_input_buffer(request);
     size_t bytes = hr__evhttp.evbuffer_get_length(in);
     struct hr_http_request asked = {
         .post = hr__evhttp.evhttp_request_get_command(request) == EVHTTP_REQ_POST,
         .path = path != NULL && path[0] != '\0' ? path : "/",
+        .query = query != NULL ? query : "",
         .body_bytes = bytes};
     char *body;
 

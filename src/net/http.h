@@ -18,15 +18,16 @@
 #include "net/net.h"
 
 struct hr_http_request {
-    bool post;        /* else GET or HEAD */
-    const char *path; /* without the query */
-    const char *body; /* NUL-terminated */
+    bool post;         /* else GET or HEAD */
+    const char *path;  /* without the query */
+    const char *query; /* after '?', not decoded; "" if there is none */
+    const char *body;  /* NUL-terminated */
     size_t body_bytes;
 };
 
 /* How far a body that is made in pieces has got, as its maker counts; zero at first. */
 struct hr_http_place {
-    uint64_t number;
+    uint64_t number, limit;
     uint32_t part, count;
 };
 

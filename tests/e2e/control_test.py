@@ -138,6 +138,37 @@ def check_schema(value, schema, schemas, where):
 
 
 @test
+def long_lists_come_in_pages():
+    with Service(5, options=WITH_CONTROL) as service:
+        wait_until(lambda: len(workers(service)) == 5)
+        for i in range(3):
+            run("run", graph("numbers.yaml", numbers), "-q", "--service", service.address, "--job", f"job{i}")
+        for name, key, whole in (("workers", "address", workers(service)), ("jobs", "name", jobs(service))):
+            for limit in (1, 2, 5, 100):
+                after, seen = 0, []
+                while True:
+                    status, text = ask(service, f"/v1/{name}?limit={limit}&after={after}")
+                    page = json.loads(text)
+                    assert status == 200 and len(page[name]) <= limit, page
+                    seen += [entry[key] for entry in page[name]]
+                    after = page["next"]
+                    if after == 0:
+                        break
+                assert seen == list(whole), (limit, seen)
+        status = json.loads(ask(service, "/v1/status?limit=0")[1])
+        assert (status["workers"], status["jobs"], status["worker_count"], status["job_count"]) == ([], [], 5, 3), status
+        assert [len(json.loads(ask(service, "/v1/status?limit=2")[1])[name]) for name in ("workers", "jobs")] == [2, 2]
+        for path in ("workers?limit=100&after=4000000000", "jobs?after=999999999999999999"):
+            assert '[],"next":0' in ask(service, f"/v1/{path}")[1], path
+        for query in ("limit", "limit=", "limit=-1", "limit=x", "limit=1x", "limit=9999999999999999999", "size=1", "limit=1;after=2",
+                      "&limit=1", "=", "%6cimit=1", "a" * 5000):
+            for name in ("status", "workers", "jobs"):
+                status, text = ask(service, f"/v1/{name}?{query}")
+                assert status == 400 and json.loads(text)["error"], (query, text)
+        assert ask(service, "/v1/status?after=1")[0] == 400
+
+
+@test
 def wrong_requests_are_refused_by_name():
     with Service(0, options=WITH_CONTROL) as service:
         assert ask(service, "/healthz") == (200, '{"healthy":true}\n')
