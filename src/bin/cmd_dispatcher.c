@@ -118,6 +118,7 @@ int serve_until_stopped(struct hr_service *service, const char *name)
     serving = service;
     sigaction(SIGINT, &at_once, NULL);
     sigaction(SIGTERM, &orderly, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a log at its limit of size is like one on a full disk */
     printf("%s listens at %s\n", name, hr_service_address(service));
     if (hr_service_control_address(service)[0] != '\0')
         printf("%s control at http://%s\n", name, hr_service_control_address(service));

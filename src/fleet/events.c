@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +18,25 @@
 struct hr_events {
     int fd;
     uint64_t lost;
+    bool torn; /* the file ends within a line */
 };
+
+/* Whether an earlier process was stopped by a full disk within a line. */
+static bool is_torn(const char *path, int fd)
+{
+    struct stat status;
+    char last = '\n';
+    int reader;
+
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
+        return false;
+    reader = open(path, O_RDONLY | O_CLOEXEC);
+    if (reader < 0)
+        return false;
+    (void)!pread(reader, &last, 1, status.st_size - 1);
+    close(reader);
+    return last != '\n';
+}
 
 enum hr_err
 hr__events_open(const char *path, struct hr_events **ret_events, struct hr_error *reterr)
@@ -31,6 +50,7 @@ hr__events_open(const char *path, struct hr_events **ret_events, struct hr_error
         hr__free(events);
         return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot write %s", path);
     }
+    events->torn = is_torn(path, events->fd);
     *ret_events = events;
     return HR_OK;
 }
@@ -61,6 +81,22 @@ static void add_time(struct hr_str *line)
                  (unsigned)(wall % 1000000000 / 1000));
 }
 
+/* A full disk may take a part of a line. The next one then begins on a line of its own,
+ * so readers lose only what was lost. */
+static void write_line(struct hr_events *events, const struct hr_str *line)
+{
+    ssize_t done = -1;
+
+    if (hr__str_ok(line) && (!events->torn || write(events->fd, "\n", 1) == 1)) {
+        events->torn = false;
+        done = write(events->fd, hr__str_text(line), line->length);
+    }
+    if (done == (ssize_t)line->length)
+        return;
+    events->lost++;
+    events->torn = events->torn || done > 0;
+}
+
 void hr__events_add(struct hr_events *events, const char *event, ...)
 {
     struct hr_str line;
@@ -81,8 +117,6 @@ void hr__events_add(struct hr_events *events, const char *event, ...)
     }
     va_end(args);
     hr__str_add(&line, "}\n");
-    if (!hr__str_ok(&line) ||
-        write(events->fd, hr__str_text(&line), line.length) != (ssize_t)line.length)
-        events->lost++;
+    write_line(events, &line);
     hr__str_finish(&line);
 }

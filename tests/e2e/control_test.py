@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -208,30 +209,6 @@ def idle_connections_to_the_control_port_are_bounded():
 
 
 @test
-def the_control_port_wants_the_token():
-    right = token_file("right", "r" * 40)
-    with Service(0, options=[*WITH_CONTROL, "--token-file", right]) as service:
-        assert ask(service, "/healthz")[0] == ask(service, "/readyz")[0] == 200
-        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "r" * 40}):
-            assert ask(service, "/v1/status", headers=headers)[0] == ask(service, "/metrics", headers=headers)[0] == 401
-        assert ask(service, "/metrics", headers={"Authorization": "Bearer " + "r" * 40})[0] == 200
-        one_line(run("status", "--control", service.dispatcher.control, code=1), "401", "a token is needed")
-        run("status", "--control", service.dispatcher.control, "--token-file", right)
-    one_line(run("dispatcher", "--listen", "127.0.0.1:0", "--control", "0.0.0.0:0", code=2), "--insecure")
-
-
-@test
-def a_full_dispatcher_is_not_ready():
-    with Service(1, options=[*WITH_CONTROL, "--jobs", 1]) as service:
-        assert ask(service, "/readyz")[0] == 200
-        run("run", graph("numbers.yaml", numbers), "-q", "--service", service.address)
-        assert ask(service, "/readyz")[0] == 503
-
-
-# ---- draining
-
-
-@test
 def slow_connections_do_not_keep_others_from_the_control_port():
     """They send a byte each second, so none of them is silent."""
     with Service(0, options=WITH_CONTROL) as service:
@@ -260,6 +237,30 @@ def slow_connections_do_not_keep_others_from_the_control_port():
             thread.join()
             for connection in slow:
                 connection.close()
+
+
+@test
+def the_control_port_wants_the_token():
+    right = token_file("right", "r" * 40)
+    with Service(0, options=[*WITH_CONTROL, "--token-file", right]) as service:
+        assert ask(service, "/healthz")[0] == ask(service, "/readyz")[0] == 200
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "r" * 40}):
+            assert ask(service, "/v1/status", headers=headers)[0] == ask(service, "/metrics", headers=headers)[0] == 401
+        assert ask(service, "/metrics", headers={"Authorization": "Bearer " + "r" * 40})[0] == 200
+        one_line(run("status", "--control", service.dispatcher.control, code=1), "401", "a token is needed")
+        run("status", "--control", service.dispatcher.control, "--token-file", right)
+    one_line(run("dispatcher", "--listen", "127.0.0.1:0", "--control", "0.0.0.0:0", code=2), "--insecure")
+
+
+@test
+def a_full_dispatcher_is_not_ready():
+    with Service(1, options=[*WITH_CONTROL, "--jobs", 1]) as service:
+        assert ask(service, "/readyz")[0] == 200
+        run("run", graph("numbers.yaml", numbers), "-q", "--service", service.address)
+        assert ask(service, "/readyz")[0] == 503
+
+
+# ---- draining
 
 
 @test
@@ -360,6 +361,37 @@ def the_log_says_what_happened():
 
 
 # ---- settings
+
+
+@test
+def a_full_disk_under_the_log_stops_nothing():
+    text, path = graph("numbers.yaml", numbers), temp / "full.jsonl"
+    wanted = digest(text)
+    with Service(1, options=[*WITH_CONTROL, "--events", path]) as service:
+        wait_until(lambda: len(workers(service)) == 1)
+        room = path.stat().st_size + 40  # less than a line
+        resource.prlimit(service.dispatcher.pid, resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+        assert digest(text, "--service", service.address) == wanted
+        assert path.stat().st_size == room
+        lost = metrics(service)["headrace_events_lost_total"]
+        assert lost >= 3, lost  # a job and its client
+        resource.prlimit(service.dispatcher.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert digest(text, "--service", service.address, "--job", "later") == wanted
+        assert metrics(service)["headrace_events_lost_total"] == lost
+        service.dispatcher.kill()
+        service.dispatcher.communicate()
+        whole = path.read_text()
+        path.write_text(whole[:-20])
+        service.dispatcher = service.begin_dispatcher()
+        wait_until(lambda: "worker_joined" in path.read_text()[len(whole):])
+    damaged, seen = 0, []
+    for line in path.read_text().splitlines():
+        try:
+            seen.append(json.loads(line))
+        except json.JSONDecodeError:
+            damaged += 1
+    assert damaged == 2 and any(e["event"] == "job_added" and e["job"] == "later" for e in seen), (damaged, seen)
+    assert sum(e["event"] == "dispatcher_started" for e in seen) == 2, seen
 
 
 @test
