@@ -103,7 +103,9 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     hr__client_lost(&r->client, peer);
     if (why->code != HR_ERR_CANCELLED && r->told_by != peer)
         r->last = *why;
-    if (why->code == HR_ERR_DENIED && r->told_by != peer)
+    if ((why->code == HR_ERR_DENIED ||
+         (why->code == HR_ERR_UNSUPPORTED && peer == r->dispatcher)) &&
+        r->told_by != peer)
         fail(r, why);
     if (r->told_by == peer)
         r->told_by = 0;

@@ -251,7 +251,7 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     if (peer == w->link) {
         w->link = 0;
         w->retry_ns = hr__now_ns() + HR_FLEET_RETRY_NS;
-        if (why->code == HR_ERR_DENIED)
+        if (why->code == HR_ERR_DENIED || why->code == HR_ERR_UNSUPPORTED)
             give_up(w, why->code, "and this worker cannot talk", why->message);
     }
     w->peers[peer] = (struct hr_worker_peer){0};
