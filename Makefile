@@ -12,7 +12,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters check-dataloader check-pythons check-freethreaded asan ubsan tsan asan-python tsan-python soak-resume nightly debug-python torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters check-dataloader check-pythons check-freethreaded asan ubsan tsan asan-python tsan-python soak-resume soak-service nightly debug-python torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs docs-site readme-pictures wheel wheels install clean
 
 make-all: $(BUILD)/build.ninja
@@ -31,6 +31,7 @@ help:
 	@echo 'make tsan-python       the same under TSan'
 	@echo 'make debug-python      the same under a debug build of Python, checking reference counts'
 	@echo 'make soak-resume       kill training runs, resume with other ranks, compare (TRIALS=50 SEED=)'
+	@echo 'make soak-service      kill the processes of a service on a bad network, compare (KILLS=1000 SEED=; root for the network)'
 	@echo 'make nightly           run thousands of random graphs and pipelines (GRAPHS=10000 SEED= BUDGETS=300 EXAMPLES=2000)'
 	@echo 'make torture           make the n-th allocation, read, open or thread fail, for every n'
 	@echo 'make neon              cross-build for aarch64 and run the pixel tests under qemu'
@@ -121,6 +122,12 @@ soak-resume:
 	@meson configure $(BUILD) -Dpython=true
 	@ninja -C $(BUILD)
 	@sh tools/soak-resume $(BUILD) --trials $(or $(TRIALS),50) $(if $(SEED),--seed $(SEED))
+
+soak-service:
+	@sh tools/deps.sh check
+	@test -e $(BUILD)/build.ninja || $(setup)
+	@ninja -C $(BUILD) headrace
+	@python3 tests/e2e/service_soak.py $(BUILD)/headrace . --kills $(or $(KILLS),1000) $(if $(SEED),--seed $(SEED))
 
 nightly:
 	@sh tools/deps.sh check
