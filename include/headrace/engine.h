@@ -173,6 +173,16 @@ HR_API void hr_iter_cancel(struct hr_iter *iter);
 HR_API HR_CHECK enum hr_err
 hr_iter_demand(struct hr_iter *iter, double demand, struct hr_error *reterr);
 
+/* From now on each record that is begun is record 0 of epoch 0 of a run with this seed
+ * (below 2^63): what sources give as their record 0, and the numbers that are drawn for
+ * it. So the same steps can be applied to one value after the other, which a source of
+ * user code hands over, each with draws of its own. Needs HR_VARIANT_INLINE, a plan with
+ * blocks of one record, so that none is begun before it is asked for, and no caches
+ * (HR_ERR_UNSUPPORTED); after it no state can be saved. Not while another thread is in
+ * hr_iter_next. */
+HR_API HR_CHECK enum hr_err
+hr_iter_seed(struct hr_iter *iter, uint64_t seed, struct hr_error *reterr);
+
 /* The long text about the error that hr_iter_next returned, from user code (a traceback);
  * "" if there is none. Valid until hr_iter_close. */
 HR_API const char *hr_iter_detail(const struct hr_iter *iter);

@@ -675,6 +675,25 @@ static PyObject *iter_save(PyObject *self, PyObject *unused)
     return iter_text(iter, hr_iter_save);
 }
 
+static PyObject *iter_seed(PyObject *self, PyObject *number)
+{
+    struct ext_iter *iter = of(self);
+    uint64_t seed = PyLong_AsUnsignedLongLong(number);
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    if (seed == UINT64_MAX && PyErr_Occurred() != NULL)
+        return NULL;
+    if (enter(iter) < 0)
+        return NULL;
+    code = hr_iter_seed(iter->iter, seed, &error);
+    if (leave(iter) < 0)
+        return NULL;
+    if (code != HR_OK)
+        return ext_raise(state_of(iter), &error, NULL, NULL);
+    Py_RETURN_NONE;
+}
+
 static PyObject *iter_demand(PyObject *self, PyObject *rate)
 {
     struct ext_iter *iter = of(self);
@@ -777,6 +796,8 @@ static PyMethodDef iter_methods[] = {
      "stats() -> dict\n--\n\nWhat happened; see struct hr_iter_stats."               },
     {"demand",     iter_demand,     METH_O,
      "demand(rate)\n--\n\nWhat the run is to make; see hr_iter_demand."              },
+    {"seed",       iter_seed,       METH_O,
+     "seed(seed)\n--\n\nOf the next record; see hr_iter_seed."                       },
     {"node_stats", iter_node_stats, METH_NOARGS,
      "node_stats() -> list[dict]\n--\n\nWhat happened in each node."                 },
     {"profile",    iter_profile,    METH_NOARGS,

@@ -166,6 +166,15 @@ enum hr_err hr_iter_demand(struct hr_iter *iter, double demand, struct hr_error 
     return HR_OK;
 }
 
+enum hr_err hr_iter_seed(struct hr_iter *iter, uint64_t seed, struct hr_error *reterr)
+{
+    HR_TRY(check_local(iter, reterr));
+    if (seed > INT64_MAX)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "seed must be below 2^63, not %llu",
+                        (unsigned long long)seed);
+    return hr__engine_seed(iter->engine, seed, reterr);
+}
+
 const char *hr_iter_detail(const struct hr_iter *iter)
 {
     const struct hr_engine *engine = iter != NULL ? iter->engine : NULL;
@@ -232,10 +241,11 @@ save(const struct hr_iter *iter, struct hr_str *text, struct hr_error *reterr)
 #endif
     code = hr__state_print(iter->engine, text);
     if (code == HR_ERR_UNSUPPORTED)
-        return hr__fail(
-            reterr, code,
-            "cannot save a state: batches are delivered as they complete, so there is "
-            "no single position; use ordered batches");
+        return hr__fail(reterr, code, "cannot save a state: %s",
+                        iter->engine->one_record
+                            ? "each record was given a seed, so there is no position"
+                            : "batches are delivered as they complete, so there is no "
+                              "single position; use ordered batches");
     return code == HR_OK ? HR_OK : hr__fail(reterr, code, "out of memory");
 }
 

@@ -311,6 +311,31 @@ static struct hr_batch *pop(struct hr_engine *engine)
     return batch;
 }
 
+/* Whether no record is begun before it is asked for, and none comes from a cache. */
+static bool makes_one_at_a_time(const struct hr_engine *engine)
+{
+    for (size_t i = 0; i < engine->stage_count; i++) {
+        const struct hr_plan_stage *plan = &engine->plan.stages[i];
+
+        if (plan->memory.block_records > 1 || plan->chunk_records > 1 ||
+            engine->stages[i].program.cache_count > 0)
+            return false;
+    }
+    return engine->thread_count == 0;
+}
+
+enum hr_err
+hr__engine_seed(struct hr_engine *engine, uint64_t seed, struct hr_error *reterr)
+{
+    if (!makes_one_at_a_time(engine))
+        return hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "records can be given seeds in a run without threads and caches "
+                        "only, with block_records and chunk_records of 1 in its plan");
+    engine->options.seed = seed;
+    engine->one_record = true;
+    return HR_OK;
+}
+
 /* Whether the consumer's thread makes batches too: always if there are no threads;
  * otherwise if waking one costs more than the batch. */
 static bool helps(const struct hr_engine *engine)

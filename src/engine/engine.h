@@ -71,6 +71,8 @@ struct hr_engine {
      * `base` were already done. */
     uint64_t base_epoch, base;
     struct hr_done done;
+    bool one_record; /* each record is record 0 of epoch 0 (hr_iter_seed); without threads
+                        only */
 
     /* Synchronised by their own means. */
     struct hr_stage stages[HR_PLAN_STAGES_MAX]; /* see stage.h */
@@ -131,7 +133,8 @@ hr__engine_map_plain(const struct hr_engine *engine, const struct hr_path *path,
 {
     uint64_t at = position * engine->source_world + engine->source_rank;
 
-    if (engine->source_world == 0 || epoch == engine->base_epoch || at >= path->n)
+    if (engine->source_world == 0 || epoch == engine->base_epoch || at >= path->n ||
+        engine->one_record)
         return false;
     assert(path->count == 0 && epoch < HR_DRAW_EPOCHS_MAX);
     ret_id->seed = engine->options.seed;
@@ -141,7 +144,9 @@ hr__engine_map_plain(const struct hr_engine *engine, const struct hr_path *path,
     return true;
 }
 
-/* engine.c */
+/* engine.c: hr_iter_seed() for a run in this process. */
+HR_CHECK enum hr_err
+hr__engine_seed(struct hr_engine *engine, uint64_t seed, struct hr_error *reterr);
 HR_CHECK enum hr_err
 hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
                 struct hr_engine **ret_engine, struct hr_error *reterr);

@@ -43,11 +43,13 @@ void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
 
     assert(epoch < HR_DRAW_EPOCHS_MAX);
     ret_id->seed = engine->options.seed;
-    ret_id->epoch = ret_id->draw_epoch = (uint32_t)epoch;
     ret_id->depth = 0;
     if (thread != NULL && hr__path_shards(path))
         hr__thread_charge(thread, path->orders[0].node);
-    ret_id->position = global_of(engine, path, epoch, position);
+    if (engine->one_record)
+        epoch = position = attempt = 0;
+    ret_id->epoch = ret_id->draw_epoch = (uint32_t)epoch;
+    ret_id->position = engine->one_record ? 0 : global_of(engine, path, epoch, position);
     at = wrapped(path, ret_id->position);
     if (attempt > 0)
         at = (at + attempt) % (n > 0 ? n : 1);

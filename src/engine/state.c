@@ -206,7 +206,7 @@ enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
         .end_position = even ? step_end(engine, source->at) : source->at,
         .end_child = source->child};
 
-    if (!engine->plan.ordered)
+    if (!engine->plan.ordered || engine->one_record)
         return HR_ERR_UNSUPPORTED;
     hr__saved_print_head(&saved, out);
     if (first && !hr__done_is_empty(&engine->done)) {
