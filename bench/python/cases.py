@@ -41,14 +41,14 @@ def let_run_ahead(rate: float) -> None:
 
 
 def photos_torch(folder: str, which: str, workers: str, count: str) -> dict[str, float]:
-    """DataLoader with torchvision: torch's, or hr's."""
+    """torch's DataLoader with torchvision, or hr's, with hr.vision or without."""
     import photos
     from torch.utils.data import DataLoader
 
     import headrace as hr
 
-    data: Any = photos.Photos(folder)
-    kind: Any = hr.DataLoader if which == "hr" else DataLoader
+    data: Any = (photos.VisionPhotos if which == "vision" else photos.Photos)(folder)
+    kind: Any = DataLoader if which == "torch" else hr.DataLoader
     loader: Any = kind(data, PHOTO_BATCH, shuffle=False, num_workers=int(workers))
     batches = iter(loader)
     rate = PHOTO_BATCH * steady(batches, max(1, int(workers)), int(count))

@@ -153,8 +153,9 @@ class Bench:
     def photo_rates(self) -> None:
         """torchvision transforms in Headrace and in DataLoader."""
         for workers in (0, 1, 2):
-            for name, which in (("DataLoader", "torch"), ("hr.DataLoader", "hr")):
-                made = self.case("photos_torch", self.photos, which, workers, 4, memory=True)
+            for name, which in (("DataLoader", "torch"), ("hr.DataLoader", "hr"), ("hr.vision", "vision")):
+                count = 12 if which == "vision" else 4
+                made = self.case("photos_torch", self.photos, which, workers, count, memory=True)
                 self.table.add(PHOTOS, "photos/s", f"{name}, {workers} workers", made["rate"])
                 self.table.add(MEMORY, "MB", f"{name}, {workers} workers", made["memory"] / 1e6)
         made = self.case("photos_user", self.photos, "processes", 4, memory=True)
@@ -167,9 +168,9 @@ class Bench:
 
     def photo_rates_claims(self) -> None:
         rows = self.table.rows[PHOTOS]
-        base, own = (
+        base, own, vision = (
             max((row for row in rows if row.startswith(name)), key=lambda row: sum(rows[row]))
-            for name in ("DataLoader", "hr.DataLoader")
+            for name in ("DataLoader", "hr.DataLoader", "hr.vision")
         )
         self.table.facts["photos"] = f"DataLoader is fastest with {base.split()[1]} workers"
         same, rest = "same code in our processes", "normalise left in Python, processes"
@@ -178,6 +179,9 @@ class Bench:
         self.table.claim("hr.DataLoader / DataLoader", self.table.ratios(PHOTOS, own, base), 1)
         self.table.claim(
             "memory of hr.DataLoader / DataLoader's", self.table.ratios(MEMORY, own, base), 0.8, at_least=False
+        )
+        self.table.claim(
+            "hr.DataLoader with hr.vision / DataLoader with torchvision", self.table.ratios(PHOTOS, vision, base), 2
         )
         self.table.claim("decode, crop, flip ours / DataLoader", self.table.ratios(PHOTOS, rest, base), 1.6)
 

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 import work
 
+from headrace import vision
+
 pil: Any = importlib.import_module("PIL.Image")
 v2: Any = importlib.import_module("torchvision.transforms.v2")
 
@@ -39,3 +41,22 @@ class Photos:
     def __getitem__(self, at: int) -> Any:
         with pil.open(self.files[at % len(self.files)]) as image:
             return self.transform(image.convert("RGB"))
+
+
+class VisionPhotos(Photos):
+    """The same with the transforms of hr.vision, which decode, too."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self.transform = vision.Compose(
+            [
+                vision.RandomResizedCrop(224, antialias=True),
+                vision.RandomHorizontalFlip(),
+                vision.PILToTensor(),
+                vision.ToDtype(torch.float32, scale=True),
+                vision.Normalize(work.MEAN, work.STD),
+            ]
+        )
+
+    def __getitem__(self, at: int) -> Any:
+        return self.transform(vision.read(self.files[at % len(self.files)]))

@@ -22,7 +22,7 @@ from . import _headrace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from . import ops
+    from . import ops, vision
     from .batch import Batch, Ragged
     from .build import Field
     from .columns import from_columns
@@ -135,8 +135,8 @@ def __getattr__(name: str) -> Any:
             for part in _headrace.parts()
             if part["kind"] == "library" and part["state"] == "ready"
         }
-    elif name == "ops":
-        found = importlib.import_module(".ops", __name__)
+    elif name in ("ops", "vision"):
+        found = importlib.import_module(f".{name}", __name__)
     elif name in _MODULE_OF:
         found = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
     else:
@@ -222,6 +222,7 @@ __all__ = [
     "tar",
     "tfrecord",
     "to_ray_dataset",
+    "vision",
     "voc",
     "zip",
 ]

@@ -69,6 +69,23 @@ def one_of(what: str, value: object, allowed: Iterable[object]) -> None:
 
 # Arguments of other libraries, and how the same is said here.
 _MEANT = {("loader", name): "; ranks are given as shard=(rank, world)" for name in ("rank", "world", "num_replicas")}
+_MEANT |= {
+    (op, theirs): f"; torchvision's {theirs} is {ours} here"
+    for op, theirs, ours in (
+        ("image.gaussian_blur", "kernel_size", "size, [height, width]"),
+        ("image.sharpness", "sharpness_factor", "factor"),
+        ("image.grayscale", "num_output_channels", "channels"),
+        ("image.ten_crop", "vertical_flip", "vertical"),
+        ("image.scale_jitter", "target_size", "size"),
+        ("image.scale_jitter", "scale_range", "scale"),
+        ("image.iou_crop", "min_scale", "scale=[least, most]"),
+        ("image.iou_crop", "max_scale", "scale=[least, most]"),
+        ("image.iou_crop", "min_aspect_ratio", "ratio=[least, most]"),
+        ("image.iou_crop", "max_aspect_ratio", "ratio=[least, most]"),
+        ("image.iou_crop", "sampler_options", "overlaps"),
+        *((op, "padding_mode", "mode") for op in ("image.pad", "image.random_crop", "image.fixed_size_crop")),
+    )
+}
 
 
 def _explain(fn: Callable[..., Any], op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArgumentError | None:
@@ -89,7 +106,7 @@ def _explain(fn: Callable[..., Any], op: str, args: tuple[Any, ...], kwargs: dic
         unknown = [k for k in kwargs if k not in names]
         if unknown:
             param = unknown[0]
-            reason = f"there is no argument '{param}'{_MEANT.get((fn.__name__, param)) or nearest(param, shown)}"
+            reason = f"there is no argument '{param}'{_MEANT.get((op or fn.__name__, param)) or nearest(param, shown)}"
     called = op if fn.__module__.endswith("._ops") else fn.__name__
     reason += "" if reason.endswith("?") else "."
     return ArgumentError(

@@ -6,6 +6,7 @@ parameters are given to torchvision. Skipped where torchvision is not installed 
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import pathlib
 import random
@@ -665,3 +666,61 @@ def test_what_belongs_to_the_image_follows_an_augmentation(seed: int) -> None:
             other["mask"] = tv.affine(parts["mask"], angle=0, translate=shift, scale=1, shear=[0, 0], fill=255)
             compare(made, other)
     assert turned > 5
+
+
+def test_vision_has_torchvisions_arguments() -> None:
+    shown = {torch.float32: "float32", v2.AutoAugmentPolicy.IMAGENET: "imagenet"}
+
+    def arguments(kind: type) -> list[Any]:
+        return [(p.name, shown.get(p.default, p.default)) for p in inspect.signature(kind).parameters.values()]
+
+    ours = {
+        name: kind
+        for name, kind in vars(hr.vision).items()
+        if isinstance(kind, type) and issubclass(kind, hr.vision.Transform) and kind is not hr.vision.Transform
+    }
+    assert len(ours) > 40
+    for name, kind in ours.items():
+        assert arguments(kind) == arguments(getattr(v2, name)), name
+    for enum in ("InterpolationMode", "AutoAugmentPolicy"):
+        there = {mode.value for mode in getattr(v2, enum)} - {"hamming"}
+        assert {mode.value for mode in getattr(hr.vision, enum)} == there
+
+
+# (name, arguments, levels that a pixel may differ, share of pixels that may differ more)
+FIXED: list[tuple[str, tuple[Any, ...], float, float]] = [
+    ("Resize", (24,), 1, 0),
+    ("Resize", ([30, 17], v2.InterpolationMode.BICUBIC), 1, 0),
+    ("Resize", (30, v2.InterpolationMode.BILINEAR, 40), 1, 0),
+    ("Resize", (24, v2.InterpolationMode.NEAREST_EXACT), 0, 0.01),
+    ("CenterCrop", (31,), 0, 0),
+    ("CenterCrop", (150,), 0, 0),
+    ("Pad", ([1, 2, 3, 4], 7), 0, 0),
+    ("Pad", (3, 0, "edge"), 0, 0),
+    ("RandomHorizontalFlip", (1.0,), 0, 0),
+    ("RandomVerticalFlip", (1.0,), 0, 0),
+    ("Grayscale", (), 1, 0),
+    ("Grayscale", (3,), 1, 0),
+    ("RandomGrayscale", (1.0,), 1, 0),
+    ("GaussianBlur", ([9, 3], (1.5, 1.5)), 1, 0),
+    ("RandomInvert", (1.0,), 0, 0),
+    ("RandomPosterize", (3, 1.0), 0, 0),
+    ("RandomSolarize", (100, 1.0), 0, 0),
+    ("RandomAdjustSharpness", (1.7, 1.0), 1, 0),
+    ("RandomAutocontrast", (1.0,), 1, 0),
+    ("RandomEqualize", (1.0,), 0, 0),
+    ("RandomRotation", ((30, 30),), 0, 0.02),
+    ("RandomAffine", ((15, 15), None, (1.2, 1.2), (5, 5)), 0, 0.02),
+]
+
+
+@pytest.mark.parametrize(("name", "given", "levels", "beyond"), FIXED)
+def test_vision_without_chance_gives_torchvisions_pixels(
+    name: str, given: tuple[Any, ...], levels: float, beyond: float, seed: int
+) -> None:
+    for item in Scenes(seed, 5).items:
+        image = torch.from_numpy(item["image"]).permute(2, 0, 1)
+        ours, other = getattr(hr.vision, name)(*given)(image), getattr(v2, name)(*given)(image)
+        assert ours.shape == other.shape
+        differs = (ours.int() - other.int()).abs() > levels
+        assert differs.float().mean() <= beyond

@@ -122,9 +122,13 @@ def family(value: Any) -> str | None:
     return next((title for title, words in FAMILIES.items() if found and found[1] in words), None)
 
 
+def is_transform(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, hr.vision.Transform)
+
+
 def python() -> dict[str, str]:
     """Pages by their titles: the public names of the package."""
-    found = {name: getattr(hr, name) for name in sorted(hr.__all__) if name not in ("ops",)}
+    found = {name: getattr(hr, name) for name in sorted(hr.__all__) if name not in ("ops", "vision")}
     functions = {name: value for name, value in found.items() if not isinstance(value, type)}
     errors = {n: v for n, v in found.items() if isinstance(v, type) and issubclass(v, BaseException)}
     steps = members(hr.Pipeline)
@@ -134,6 +138,8 @@ def python() -> dict[str, str]:
     for title in FAMILIES:
         made = [member("Pipeline", name, value) for name, value in steps.items() if family(value) == title]
         pages[f"Steps: {title.lower()}"] = "\n".join(made)
+    own = [entry("##", f"vision.{name}", value) for name, value in vars(hr.vision).items() if is_transform(value)]
+    pages["Transforms"] = f"{prose(inspect.getdoc(hr.vision) or '')}\n\n" + "\n".join(own)
     kinds = (loader.Loader, hr.Batch, hr.Ragged, hr.Field, hr.Spec, hr.Optimization, hr.Tokenizer)
     pages["Loader, batches and other classes"] = "\n".join(methods(kind, kind.__name__) for kind in kinds)
     raised = [f"## hr.{name}\n\n{prose(inspect.getdoc(value) or '')}\n" for name, value in errors.items()]
