@@ -476,7 +476,7 @@ static bool make_end(struct compiler *c)
             return false;
     }
     p->leaving = &c->graph->nodes[hr__plan_stage_end(s)].schema;
-    if (batch != HR_NO_NODE)
+    if (batch != HR_NO_NODE && c->graph->nodes[batch].op->sequence.runs != NULL)
         c->graph->nodes[batch].op->sequence.runs(c->graph->nodes[batch].params, &p->runs);
     if (s->direct) {
         p->batch = &c->graph->nodes[s->sequence[0]];

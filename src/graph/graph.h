@@ -208,6 +208,12 @@ bool hr__node_orders_kept(const struct hr_graph_node *n);
  * before it. */
 bool hr__node_spans_records(const struct hr_graph_node *n);
 
+/* Records of the sizes in `input` that make an output of a node that joins records; 0: it
+ * joins none. */
+uint64_t hr__node_joins(const struct hr_graph_node *n, const struct hr_schema *input);
+/* Records that a node holds at most, besides those of its runs. */
+uint64_t hr__node_holds(const struct hr_graph_node *n, const struct hr_schema *input);
+
 /* Whether a plan may make the values of this node's group earlier than the graph says,
  * because no byte changes. */
 bool hr__graph_may_split(const struct hr_graph *graph, uint32_t node);

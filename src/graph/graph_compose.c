@@ -70,6 +70,29 @@ bool hr__node_spans_records(const struct hr_graph_node *n)
     }
 }
 
+uint64_t hr__node_joins(const struct hr_graph_node *n, const struct hr_schema *input)
+{
+    const struct hr_op_sequence *op = &n->op->sequence;
+    struct hr_sequence_runs runs = {0};
+    uint64_t records;
+
+    if (op->runs == NULL && op->joins == NULL)
+        return 0;
+    if (op->runs != NULL)
+        op->runs(n->params, &runs);
+    records =
+        op->runs != NULL ? (uint64_t)runs.size : op->joins(n->params, n->state, input);
+    return records > 0 ? records : 1;
+}
+
+uint64_t hr__node_holds(const struct hr_graph_node *n, const struct hr_schema *input)
+{
+    const struct hr_op_sequence *op = &n->op->sequence;
+
+    return op->runs != NULL || op->holds == NULL ? 0
+                                                 : op->holds(n->params, n->state, input);
+}
+
 /* The number under which the node sees a value of one of its inputs. */
 static int seen_as(const struct hr_graph_node *n, size_t input, int value)
 {

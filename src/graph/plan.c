@@ -194,9 +194,13 @@ uint32_t hr__plan_stage_end(const struct hr_plan_stage *s)
 
 uint32_t hr__plan_stage_batch(const struct hr_plan *plan, const struct hr_plan_stage *s)
 {
-    for (size_t k = s->sequence_count; k-- > 0;)
-        if (plan->graph->nodes[s->sequence[k]].op->sequence.runs != NULL)
+    for (size_t k = s->sequence_count; k-- > 0;) {
+        const struct hr_op_sequence *op =
+            &plan->graph->nodes[s->sequence[k]].op->sequence;
+
+        if (op->runs != NULL || op->joins != NULL)
             return s->sequence[k];
+    }
     return HR_NO_NODE;
 }
 

@@ -133,7 +133,7 @@ struct hr_plan {
 /* The last node that the stage's records pass, and so what the next stage is fed with. */
 uint32_t hr__plan_stage_end(const struct hr_plan_stage *stage);
 
-/* The stage's last node that joins runs of records (hr_op_sequence.runs), or HR_NO_NODE.
+/* The stage's last node that joins records (hr_op_sequence.runs or joins), or HR_NO_NODE.
  */
 uint32_t
 hr__plan_stage_batch(const struct hr_plan *plan, const struct hr_plan_stage *stage);

@@ -107,8 +107,15 @@ struct hr_op_sequence {
      * that reaches the limit. */
     uint64_t (*held_records)(const void *sequencer);
 
-    /* Input records held at most, those that make up an output included; NULL: 0. */
-    uint64_t (*holds)(const void *params);
+    /* Input records held at most, those that make up an output included; NULL: 0. `input`
+     * is their schema, with the largest sizes where these are known; `state` is open()'s.
+     * An estimate where the number depends on the data. */
+    uint64_t (*holds)(const void *params, const void *state,
+                      const struct hr_schema *input);
+    /* For ops without `runs` that join records: how many records of the sizes in `input`
+     * are as large as an output, at most. NULL: no output is larger than an input. */
+    uint64_t (*joins)(const void *params, const void *state,
+                      const struct hr_schema *input);
     bool replays; /* it holds records that save() does not write down */
     /* What it makes of records depends on which are neighbours, so that ranks may divide
      * its outputs but not its inputs: it gives every `world`-th output, from number

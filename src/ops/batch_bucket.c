@@ -13,6 +13,7 @@
 #include "ops/padding.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -542,6 +543,78 @@ static uint64_t bucket_held_bytes(const void *sequencer)
     return bytes;
 }
 
+/* ---- memory ---- */
+
+/* Records of a schema with the largest sizes, for estimates. */
+struct largest {
+    int64_t length; /* -1: not known */
+    double fixed;   /* part of a record's bytes that does not grow with the length */
+};
+
+static struct largest largest_of(const struct measure *m, const struct hr_schema *input)
+{
+    const struct hr_field *by = &input->fields[m->field];
+    struct largest l = {.length = m->dim >= 0 ? by->dims[m->dim].size : -1, .fixed = 1};
+    double all = 0;
+
+    for (size_t f = 0; f < input->count; f++) {
+        int64_t bytes = hr__field_bytes(&input->fields[f]);
+
+        all += bytes > 0 ? (double)bytes : 0;
+    }
+    if (l.length > 0 && hr__field_bytes(by) > 0)
+        l.fixed = 1 - (double)hr__field_bytes(by) / all;
+    return l;
+}
+
+/* How many of the largest records are as large as what the bucket may hold, its records
+ * padded to their longest or to the boundary. */
+static double
+held_in(const struct bucket *p, int at, const struct largest *l, bool padded)
+{
+    const int64_t *bounds = p->boundaries.values;
+    int64_t low = at > 0 ? bounds[at - 1] : (bounds[0] + 1) / 2, to = l->length;
+    double records =
+        p->elements > 0 ? (double)p->elements / (double)low : (double)size_of(p, at);
+
+    if (l->length <= 0)
+        return records;
+    if (at > 0 && l->length < low)
+        return 0;
+    if (at < p->boundaries.count && bounds[at] <= to)
+        to = bounds[at] - 1;
+    if (padded && target_of(p, at) > to)
+        to = target_of(p, at);
+    if (p->elements > 0)
+        return records * l->fixed +
+               (double)p->elements / (double)l->length * (1 - l->fixed);
+    return records * (l->fixed + (double)to / (double)l->length * (1 - l->fixed));
+}
+
+static uint64_t
+bucket_joins(const void *params, const void *state, const struct hr_schema *input)
+{
+    const struct bucket *p = params;
+    struct largest l = largest_of(state, input);
+    double most = 0;
+
+    for (int i = 0; i < bucket_count(p); i++)
+        most = fmax(most, held_in(p, i, &l, true));
+    return (uint64_t)ceil(most);
+}
+
+static uint64_t
+bucket_holds(const void *params, const void *state, const struct hr_schema *input)
+{
+    const struct bucket *p = params;
+    struct largest l = largest_of(state, input);
+    double records = p->elements > 0; /* one that waits */
+
+    for (int i = 0; i < bucket_count(p); i++)
+        records += held_in(p, i, &l, false);
+    return (uint64_t)ceil(records);
+}
+
 const struct hr_op hr_op_batch_bucket = {
     .name = "batch.bucket",
     .summary = "stack records of similar length into batches",
@@ -577,5 +650,7 @@ const struct hr_op hr_op_batch_bucket = {
                  .save = bucket_save,
                  .end = bucket_end,
                  .held_bytes = bucket_held_bytes,
+                 .holds = bucket_holds,
+                 .joins = bucket_joins,
                  .replays = true},
 };

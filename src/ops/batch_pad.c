@@ -56,8 +56,10 @@ static void pad_runs(const void *params, struct hr_sequence_runs *ret_runs)
         (struct hr_sequence_runs){.size = p->size, .drop_last = p->padding.drop_last};
 }
 
-static uint64_t pad_holds(const void *params)
+static uint64_t
+pad_holds(const void *params, const void *state, const struct hr_schema *input)
 {
+    (void)state, (void)input;
     return (uint64_t)((const struct pad *)params)->size;
 }
 

@@ -62,8 +62,10 @@ static void stack_runs(const void *params, struct hr_sequence_runs *ret_runs)
     *ret_runs = (struct hr_sequence_runs){.size = p->size, .drop_last = p->drop_last};
 }
 
-static uint64_t stack_holds(const void *params)
+static uint64_t
+stack_holds(const void *params, const void *state, const struct hr_schema *input)
 {
+    (void)state, (void)input;
     return (uint64_t)((const struct stack *)params)->size;
 }
 

@@ -283,8 +283,10 @@ static uint64_t window_held_bytes(const void *sequencer)
     return bytes;
 }
 
-static uint64_t window_holds(const void *params)
+static uint64_t
+window_holds(const void *params, const void *state, const struct hr_schema *input)
 {
+    (void)state, (void)input;
     return (uint64_t)((const struct window_params *)params)->size;
 }
 

@@ -205,8 +205,10 @@ static bool window_possible(const void *params)
     return ((const struct shuffle *)params)->window > 0;
 }
 
-static uint64_t window_holds(const void *params)
+static uint64_t
+window_holds(const void *params, const void *state, const struct hr_schema *input)
 {
+    (void)state, (void)input;
     return (uint64_t)((const struct shuffle *)params)->window;
 }
 

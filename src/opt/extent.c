@@ -13,26 +13,28 @@ struct hr_extent *hr__extents_create(const struct hr_graph *graph)
     return hr__calloc(graph->count, sizeof(struct hr_extent));
 }
 
-/* The records that a node joins into one; 1 if it joins none. */
-static uint64_t joined(const struct hr_graph_node *n)
+/* The records that a node joins into one; 1 if it joins none, or if it joins fewer of
+ * larger records, whose sizes are known after the last one. */
+static uint64_t
+joined(const struct hr_graph_node *n, const struct hr_schema *input, bool largest)
 {
-    struct hr_sequence_runs runs = {.size = 1};
+    uint64_t records = hr__node_joins(n, input);
 
-    if (n->op->sequence.runs != NULL)
-        n->op->sequence.runs(n->params, &runs);
-    return runs.size > 0 ? (uint64_t)runs.size : 1;
+    return records > 0 && (largest || n->op->sequence.runs != NULL) ? records : 1;
 }
 
 /* The records in a batch that the node takes apart. */
-static uint64_t taken_apart(const struct hr_graph *graph, uint32_t node)
+static uint64_t taken_apart(const struct hr_graph *graph, uint32_t node,
+                            const struct hr_extent *all, bool largest)
 {
     const struct hr_graph_node *n = &graph->nodes[node];
     int rank = n->schema.batch_rank;
 
     while (n->input_count > 0) {
         n = &graph->nodes[n->inputs[0]];
-        if (n->op->sequence.runs != NULL && n->schema.batch_rank == rank + 1)
-            return joined(n);
+        if (n->input_count > 0 && n->schema.batch_rank == rank + 1 &&
+            hr__node_joins(n, &all[n->inputs[0]].schema) > 0)
+            return joined(n, &all[n->inputs[0]].schema, largest);
     }
     return 1;
 }
@@ -78,8 +80,8 @@ static void close_field(const struct hr_graph_node *n, struct hr_schema *input,
 {
     struct hr_field *before = hr__schema_find(input, field->name);
 
-    if (n->op->sequence.runs != NULL && field->ndim > 0 && field->dims[0].size < 0)
-        field->dims[0].size = (int64_t)joined(n);
+    if (field->ndim > 0 && field->dims[0].size < 0 && hr__node_joins(n, input) > 0)
+        field->dims[0].size = (int64_t)joined(n, input, largest);
     if (before != NULL && hr__field_has_pixels(before) && hr__field_has_pixels(field))
         close_sides(n, before, largest, field);
 }
@@ -165,10 +167,10 @@ static bool infer(const struct hr_graph *graph, uint32_t node,
     ret->known = hr__graph_infer(graph, node, inputs, &ret->schema) == HR_OK;
     for (size_t f = 0; ret->known && f < ret->schema.count; f++)
         close_field(n, &inputs[0], largest, &ret->schema.fields[f]);
-    hr__free(inputs);
-    ret->bytes = bytes * joined(n);
+    ret->bytes = bytes * (n->input_count > 0 ? joined(n, &inputs[0], largest) : 1);
     if (n->op->kind == HR_OP_EXPAND)
-        ret->bytes = bytes / taken_apart(graph, node);
+        ret->bytes = bytes / taken_apart(graph, node, all, largest);
+    hr__free(inputs);
     return ret->known;
 }
 

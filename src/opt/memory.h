@@ -22,6 +22,7 @@ struct hr_stage_sizes {
     uint64_t item;    /* one child if the stage expands, else the same as result */
     uint64_t scratch; /* of a thread while it runs a record, besides the result */
     uint64_t batch;   /* a finished batch; 0 if the stage makes none */
+    uint64_t held; /* records that the stage's sequence holds, those of runs left out */
 };
 
 struct hr_sizes {

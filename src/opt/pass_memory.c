@@ -226,38 +226,22 @@ static bool gathers_rows(const struct hr_plan *plan, const struct hr_plan_stage 
     return false;
 }
 
-/* The node of the stage's sequence that holds most records and makes no batch of them. */
-static uint32_t window_node(const struct hr_plan *plan, const struct hr_plan_stage *stage,
-                            uint64_t *ret_records)
+/* The node of the stage's sequence that holds most records and joins no runs of them. */
+static uint32_t window_node(const struct hr_plan *plan, const struct hr_plan_stage *stage)
 {
     uint32_t most = HR_NO_NODE;
-
-    *ret_records = 0;
-    for (size_t i = 0; i < stage->sequence_count; i++) {
-        const struct hr_graph_node *n = &plan->graph->nodes[stage->sequence[i]];
-        const struct hr_op_sequence *op = &n->op->sequence;
-
-        if (op->runs != NULL || op->holds == NULL || op->holds(n->params) <= *ret_records)
-            continue;
-        *ret_records = op->holds(n->params);
-        most = stage->sequence[i];
-    }
-    return most;
-}
-
-/* Records that the stage's sequence holds, those of its batch left out. */
-static uint64_t
-window_records(const struct hr_plan *plan, const struct hr_plan_stage *stage)
-{
     uint64_t records = 0;
 
     for (size_t i = 0; i < stage->sequence_count; i++) {
         const struct hr_graph_node *n = &plan->graph->nodes[stage->sequence[i]];
+        uint64_t held = hr__node_holds(n, &plan->graph->nodes[n->inputs[0]].schema);
 
-        if (n->op->sequence.runs == NULL && n->op->sequence.holds != NULL)
-            records += n->op->sequence.holds(n->params);
+        if (held <= records)
+            continue;
+        records = held;
+        most = stage->sequence[i];
     }
-    return records;
+    return most;
 }
 
 static uint64_t held_bytes(const struct division *d, size_t at)
@@ -268,7 +252,7 @@ static uint64_t held_bytes(const struct division *d, size_t at)
 
     if (stage->direct)
         return rows ? s->batch : 0;
-    return hr__bytes_plus(hr__bytes_times(window_records(d->plan, stage), s->item),
+    return hr__bytes_plus(hr__bytes_times(s->held, s->item),
                           hr__bytes_times(rows ? 2 : 1, s->batch));
 }
 
@@ -487,7 +471,7 @@ static void blame(const struct division *d, char *text, size_t room)
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct hr_plan_stage *stage = &plan->stages[i];
         const struct hr_stage_sizes *s = &d->sizes->stages[i];
-        uint64_t window = hr__bytes_times(window_records(plan, stage), s->item), records;
+        uint64_t window = hr__bytes_times(s->held, s->item);
 
         if (s->scratch > most) {
             most = s->scratch;
@@ -507,7 +491,7 @@ static void blame(const struct division *d, char *text, size_t room)
         if (window > most) {
             most = window;
             what = "the window of";
-            name = nodes[window_node(plan, stage, &records)].name;
+            name = nodes[window_node(plan, stage)].name;
         }
     }
     hr__bytes_text(text, room, most);

@@ -46,30 +46,30 @@ static uint64_t extent_bytes(const struct hr_extent *extent)
     return bytes > 0 ? bytes : 1;
 }
 
-static uint64_t records_of_batch(const struct hr_graph_node *n)
-{
-    struct hr_sequence_runs runs = {.size = 1};
-
-    if (n->op->sequence.runs != NULL)
-        n->op->sequence.runs(n->params, &runs);
-    return runs.size > 0 ? (uint64_t)runs.size : 1;
-}
-
 struct estimate {
     const struct hr_graph *graph;
     const struct hr_extent *extents; /* or NULL */
 };
+
+static const struct hr_schema *schema_of(const struct estimate *e, uint32_t node)
+{
+    return e->extents != NULL && e->extents[node].known ? &e->extents[node].schema
+                                                        : &e->graph->nodes[node].schema;
+}
 
 /* Batches are estimated by their records: the schema of a batch has one dimension more,
  * which is unknown where the last batch is smaller. */
 static uint64_t node_estimate(const struct estimate *e, uint32_t node)
 {
     const struct hr_graph_node *n = &e->graph->nodes[node];
+    uint64_t joins = 0;
 
     if (e->extents != NULL && e->extents[node].known)
         return extent_bytes(&e->extents[node]);
-    if (n->op->sequence.runs != NULL)
-        return hr__bytes_times(records_of_batch(n), node_estimate(e, n->inputs[0]));
+    if (n->input_count > 0)
+        joins = hr__node_joins(n, schema_of(e, n->inputs[0]));
+    if (joins > 0)
+        return hr__bytes_times(joins, node_estimate(e, n->inputs[0]));
     if (n->op->kind == HR_OP_ORDER)
         return node_estimate(e, n->inputs[0]);
     return record_estimate(&n->schema);
@@ -92,9 +92,7 @@ static uint64_t children_estimate(const struct estimate *e, uint32_t expand)
 static const struct hr_field *
 find_tensor(const struct estimate *e, uint32_t node, const char *name)
 {
-    const struct hr_extent *extent = &e->extents[node];
-    const struct hr_schema *schema =
-        extent->known ? &extent->schema : &e->graph->nodes[node].schema;
+    const struct hr_schema *schema = schema_of(e, node);
 
     for (size_t i = 0; i < schema->count; i++)
         if (strcmp(schema->fields[i].name, name) == 0)
@@ -203,6 +201,18 @@ scratch_estimate(const struct estimate *e, const struct hr_plan_stage *stage)
     return hr__bytes_plus(SCRATCH_BYTES, requests ? hr__bytes_times(2, bytes) : bytes);
 }
 
+static uint64_t held_records(const struct estimate *e, const struct hr_plan_stage *stage)
+{
+    uint64_t records = 0;
+
+    for (size_t i = 0; i < stage->sequence_count; i++) {
+        const struct hr_graph_node *n = &e->graph->nodes[stage->sequence[i]];
+
+        records += hr__node_holds(n, schema_of(e, n->inputs[0]));
+    }
+    return records;
+}
+
 void hr__sizes_estimate(const struct hr_plan *plan, const struct hr_extent *extents,
                         struct hr_sizes *ret_sizes)
 {
@@ -221,6 +231,7 @@ void hr__sizes_estimate(const struct hr_plan *plan, const struct hr_extent *exte
             s->result = children_estimate(&e, stage->expand);
         s->scratch = scratch_estimate(&e, stage);
         s->known = extents != NULL && extents[hr__plan_stage_end(stage)].known;
+        s->held = held_records(&e, stage);
         if (batch != HR_NO_NODE)
             s->batch = node_estimate(&e, batch);
     }

@@ -146,7 +146,8 @@ TEST(it_holds_no_more_inputs_than_it_says)
         uint64_t most;
 
         sequencer_init(&s, graph, pool);
-        most = s.op->holds != NULL ? s.op->holds(s.node->params) : 0;
+        most =
+            s.op->holds != NULL ? s.op->holds(s.node->params, s.node->state, s.input) : 0;
         CHECK_OK(sequencer_begin(&s, 0));
         for (int64_t i = 0; i < INPUTS; i++) {
             feed(&s, i, i + 1);

@@ -231,8 +231,10 @@ static uint64_t bucket_held_bytes(const void *sequencer)
     return bytes;
 }
 
-static uint64_t bucket_holds(const void *params)
+static uint64_t
+bucket_holds(const void *params, const void *state, const struct hr_schema *input)
 {
+    (void)state, (void)input;
     return (uint64_t)((const struct bucket *)params)->window;
 }
 

@@ -86,6 +86,12 @@ def a_window_of_records_keeps_a_budget():
 
 
 @test
+def buckets_keep_a_budget():
+    for size in ["size: [4, 2]", "elements: 1500"]:
+        check(graph("buckets", HEAD + "  - batch.bucket: {by: image, dim: 0, boundaries: [600], " + size + "}\n"), photos(), 10**6)
+
+
+@test
 def batches_of_one_size_keep_a_budget():
     check(graph("direct", HEAD + "  - image.random_resized_crop: {size: 224}\n  - batch.stack: {size: 8}\n"),
           photos(), 10**6)
@@ -257,6 +263,9 @@ KEEP = 'record.filter: {expr: "image.height > 0"}'
 BATCHERS = [
     [], ["batch.pad: {size: 1}"], ["batch.pad: {size: 3}"], [KEEP], [KEEP, "batch.pad: {size: 1}"],
     [KEEP, "batch.pad: {size: 3}"], ["batch.pad: {size: 3}", "batch.unbatch: {}", "batch.pad: {size: 2}"],
+    ["batch.bucket: {by: image, dim: 0, boundaries: [800, 1600], size: [4, 2, 1]}"],
+    ["batch.bucket: {by: image, dim: 0, boundaries: [800, 1600], elements: 3200}"],
+    [KEEP, "batch.bucket: {by: image, dim: 1, boundaries: [900, 2001], elements: 4000, pad_to: boundary, too_long: drop}"],
     ["batch.pad: {size: 1}", "batch.unbatch: {}", KEEP], [KEEP, "order.shuffle: {window: 4}", "batch.pad: {size: 2}"],
     ["batch.pad: {size: 3}", "batch.unbatch: {}", "order.shuffle: {window: 4}", "batch.pad: {size: 3}"],
     ["image.resize: {size: 1500}", "batch.stack: {size: 3}"],
@@ -384,7 +393,10 @@ def random_graph(draw, data_seed):
         steps += chain_step(draw, condition)
         if "image" in condition and draw.random() < 0.3:
             steps.append(image_step(draw))
-    if draw.random() < 0.9:
+    if "image" in condition and draw.random() < 0.2:
+        size = draw.choice(["size: 4", "size: [8, 4, 2]", "elements: 6000"])
+        steps.append(f"batch.bucket: {{by: image, dim: 0, boundaries: [400, 900], {size}, too_long: drop}}")
+    elif draw.random() < 0.9:
         steps.append(f"batch.pad: {{size: {draw.choice([1, 3, 8, 16])}}}")
     return steps, data
 
