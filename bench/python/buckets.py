@@ -4,7 +4,7 @@
 
 The lines of a text file, some shared data or the pages of docs/ unless given, are shuffled and tokenized, a token per
 byte, in batches of 32 records, and of at most as many padded elements as those have on average. Prints the part of
-each that is padding, and records per second with one thread as medians of runs in turns, as ratios to batch.pad. With
+each that is padding, and records per second of one thread and per second of CPU, as medians of runs in turns. With
 PyTorch: a DataLoader without workers over the same lists in memory, tokenized before, by a batch sampler that collects
 batches in the same buckets, and pad_sequence.
 """
@@ -67,11 +67,11 @@ def torch_loader(lists):
     import torch
     from torch.nn.utils.rnn import pad_sequence
 
-    class Sampler:
-        lengths = [len(item) for item in lists]
+    lengths = [len(item) for item in lists]
 
+    class Sampler:
         def __iter__(self):
-            return samples(self.lengths, random.Random(1))
+            return samples(lengths, random.Random(1))
 
     def collate(items):
         return pad_sequence(items, batch_first=True), torch.tensor([len(item) for item in items])
@@ -99,14 +99,12 @@ def main():
         padded = ids.padded_batch(SIZE, lengths="tokens")
         records, elements, _ = headrace(padded)
         most = max(elements // (records // SIZE), max(map(len, path.read_bytes().splitlines())))
+        by_size = ids.bucketed_batch(BOUNDARIES, SIZE, lengths="tokens")
+        by_elements = ids.bucketed_batch(BOUNDARIES, elements=most, lengths="tokens")
         ways = {
             f"batch.pad, size: {SIZE}": lambda: headrace(padded),
-            f"batch.bucket, size: {SIZE}": lambda pipe=ids.bucketed_batch(
-                BOUNDARIES, SIZE, lengths="tokens"
-            ): headrace(pipe),
-            f"batch.bucket, elements: {most}": lambda pipe=ids.bucketed_batch(
-                BOUNDARIES, elements=most, lengths="tokens"
-            ): headrace(pipe),
+            f"batch.bucket, size: {SIZE}": lambda: headrace(by_size),
+            f"batch.bucket, elements: {most}": lambda: headrace(by_elements),
         }
         try:
             loader = torch_loader(path.read_bytes().splitlines())
@@ -117,15 +115,15 @@ def main():
         parts = {}
         for _ in range(ROUNDS):
             for way, run in ways.items():
-                start = time.perf_counter()
+                start, cpu = time.perf_counter(), time.process_time()
                 records, elements, padding = run()
-                found[way].append(records / (time.perf_counter() - start))
+                found[way].append((records / (time.perf_counter() - start), records / (time.process_time() - cpu)))
                 parts[way] = 100 * padding / elements
-        base = statistics.median(next(iter(found.values())))
-        print(f"{'':32}{'padding':>9}{'records/s':>12}{'ratio':>8}")
-        for way, runs in found.items():
-            speed = statistics.median(runs)
-            print(f"{way:32}{parts[way]:8.1f}%{speed:12.0f}{speed / base:8.2f}")
+        speeds = {way: [statistics.median(part) for part in zip(*runs, strict=True)] for way, runs in found.items()}
+        base = next(iter(speeds.values()))
+        print(f"{'':32}{'padding':>9}{'records/s':>12}{'ratio':>8}{'per s of CPU':>14}{'ratio':>8}")
+        for way, (wall, cpu) in speeds.items():
+            print(f"{way:32}{parts[way]:8.1f}%{wall:12.0f}{wall / base[0]:8.2f}{cpu:14.0f}{cpu / base[1]:8.2f}")
 
 
 if __name__ == "__main__":
