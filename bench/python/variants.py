@@ -7,12 +7,15 @@ after what it made ahead was taken. Figures are ratios to inline in the same rou
 are those of wall time. Other work gives two threads more of the machine than one, also where a lock would let only one
 run on free cores; there they are those of CPU time on the cores that there are, and two threads make at most as much
 as the functions that never release the GIL let them. Inline is the unit, not a choice: `loader(threads=0)` decides it.
-docs/decisions/0013 has results with and without the GIL.
+docs/decisions/0013 has results with and without the GIL, 0092 those of the model. Pillow is a case if it is installed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib.util
+import io
 import os
 import statistics
 import subprocess
@@ -68,6 +71,39 @@ def normalize(image: Any) -> Any:
     return image * SCALE - np.float32(0.5)
 
 
+def small(value: int) -> Any:
+    """NumPy on 3 kB: calls, not loops, take the time."""
+    image = np.full((32, 32, 3), value % 251, np.uint8)
+    return (image[:, ::-1] * SCALE - np.float32(0.5)).sum(axis=2)
+
+
+def photo(value: int) -> Any:
+    """A JPEG of 320x240, decoded and resized by Pillow, which releases the GIL in both."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(jpeg(value % 8))) as image:
+        return np.asarray(image.convert("RGB").resize((224, 224)))
+
+
+@functools.cache
+def jpeg(number: int) -> bytes:
+    """A photo of waves and noise."""
+    from PIL import Image
+
+    y, x = np.mgrid[:240, :320]
+    noise = np.random.default_rng(number).normal(0, 8, (240, 320))
+    waves = [128 + 60 * np.sin(x / (9 + number + c)) + 40 * np.cos(y / (7 + c)) + noise for c in range(3)]
+    file = io.BytesIO()
+    Image.fromarray(np.clip(np.stack(waves, 2), 0, 255).astype(np.uint8)).save(file, "JPEG", quality=85)
+    return file.getvalue()
+
+
+def waits(value: int) -> int:
+    """A request to a slow server: 2 ms without the GIL or a core."""
+    time.sleep(0.002)
+    return value
+
+
 def large(value: int) -> Any:
     """An array of 1 MB."""
     return np.full(1 << 20, value % 251, np.uint8)
@@ -92,12 +128,17 @@ CASES: dict[str, tuple[list[Callable[..., Any]], int]] = {
     "identity of ints": ([same], 256),
     "20 us of Python": ([short], 128),
     "200 us of Python": ([long], 32),
+    "NumPy on 3 kB": ([small], 64),
     "NumPy on 150 kB": ([picture, normalize], 16),
     "zlib": ([packed], 32),
     "1 MB in and out": ([large, turned], 8),
     "150 kB to a number": ([picture, sums], 32),
+    "sleep of 2 ms": ([waits], 16),
 }
+if importlib.util.find_spec("PIL") is not None:
+    CASES["Pillow, a photo"] = ([photo], 16)
 HOLD = (same, short, long, sums)  # never release the GIL
+WAIT = ("sleep of 2 ms",)  # cases that hardly compute: wall time is what they take, whatever else runs
 VARIANTS = {"inline": 0, "threads": THREADS, "processes": THREADS}
 
 
@@ -209,18 +250,18 @@ def child(*words: str) -> list[str]:
     return done.stdout.split()
 
 
-def ratio(rounds: list[dict[str, tuple[float, float]]], variant: str, held: float) -> float:
+def ratio(case: str, rounds: list[dict[str, tuple[float, float]]], variant: str, held: float) -> float:
     """The rate of a variant by that of inline. held: the part of its time with a lock that one thread at a time has."""
     wall = statistics.median(one[variant][0] / one["inline"][0] for one in rounds)
     cpus = len(os.sched_getaffinity(0))
-    if variant == "inline" or os.getloadavg()[0] < cpus / 2:
+    if variant == "inline" or case in WAIT or os.getloadavg()[0] < cpus / 2:
         return wall
     work = statistics.median(min(THREADS, cpus) * one["inline"][1] / one[variant][1] for one in rounds)
     return min(work, 1 / held) if held > 0 else work
 
 
-def report(case: str, rounds: int) -> bool:
-    """Runs a case; returns whether the choice was the best or close to it."""
+def report(case: str, rounds: int) -> tuple[bool, str]:
+    """Runs a case; returns whether the choice was the best or close to it, and its row of the table."""
     moved, *predicted, held = child("choose", case)
     rates = dict(zip([*VARIANTS, "chosen"], map(float, predicted), strict=True))
     every = ",".join(map(str, range(len(CASES[case][0]))))
@@ -232,7 +273,7 @@ def report(case: str, rounds: int) -> bool:
         {name: (rate, cost) for name, rate, cost in slices[at : at + len(names)]}
         for at in range(0, len(slices), len(names))
     ]
-    ratios = {name: ratio(found, name, float(held) if name == "threads" else 0) for name in names}
+    ratios = {name: ratio(case, found, name, float(held) if name == "threads" else 0) for name in names}
     choice = same_as or "chosen"
     best = max(names[1:], key=lambda name: ratios[name])
     good = ratios[choice] >= (1 - CLOSE) * ratios[best]
@@ -246,7 +287,8 @@ def report(case: str, rounds: int) -> bool:
             f"(wall {wall:5.2f}, {cost:8.2f} us of CPU per record){mark}",
             flush=True,
         )
-    return good
+    cells = [f"{rates[name] / rates['inline']:.2f}, {ratios[name]:.2f}" for name in ("threads", "processes")]
+    return good, f"| {case} | {cells[0]} | {cells[1]} | {choice if same_as else 'both'} |"
 
 
 def main(rounds: int) -> None:
@@ -254,8 +296,11 @@ def main(rounds: int) -> None:
     lock = "without" if sysconfig.get_config_var("Py_GIL_DISABLED") else "with"
     load = os.getloadavg()[0]
     print(f"Python {sys.version.split()[0]} {lock} the GIL, {rounds} rounds, load {load:.1f}; rates by that of inline")
-    good = sum(report(case, rounds) for case in CASES)
+    found = [report(case, rounds) for case in CASES]
+    good = sum(one for one, _ in found)
     print(f"{good} of {len(CASES)} choices are the best or within 5 % of it; load {os.getloadavg()[0]:.1f} at the end")
+    print("| code: predicted, measured | two threads | two processes | chosen |", "|---|---|---|---|", sep="\n")
+    print(*[row for _, row in found], sep="\n")
 
 
 if __name__ == "__main__":

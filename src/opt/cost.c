@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/alloc.h"
 #include "core/error.h"
@@ -71,23 +72,38 @@ exclusive_part(const struct costing *c, uint32_t node, enum hr_plan_variant vari
     return use->code->enter != NULL ? 1 - c->facts[node].parallel : 0;
 }
 
-/* CPU time of both sides when a record goes to a worker process before the step `in` and
- * comes back after `out`. */
-static double crossing_ns(const struct costing *c, const struct hr_cost_fact *in,
-                          const struct hr_cost_fact *out)
+static double copy_ns(const struct costing *c, double bytes)
 {
-    double bytes = in->records * in->bytes_in + out->records * out->kept * out->bytes_out;
-
-    return in->records * c->machine->transfer_ns +
-           (c->machine->copy > 0 ? bytes / c->machine->copy * 1e9 : 0);
+    return c->machine->copy > 0 ? bytes / c->machine->copy * 1e9 : 0;
 }
 
-/* CPU time of a step in a worker process, without what crosses the border. */
-static double process_ns(const struct costing *c, const struct hr_cost_fact *fact)
+/* CPU time of both sides that a record takes to get to a worker process, before the step
+ * `in`, and back. Later steps read what comes back where it is. */
+static double crossing_ns(const struct costing *c, const struct hr_cost_fact *in)
 {
-    return fact->process_ns > 0
-               ? fmax(fact->records * fact->process_ns - crossing_ns(c, fact, fact), 0)
-               : fact->records * fact->cpu_ns;
+    return in->records * c->machine->transfer_ns + copy_ns(c, in->records * in->bytes_in);
+}
+
+/* CPU time of copying the output of a step to where the stage's records are kept. Code in
+ * threads writes it there itself. */
+static double storing_ns(const struct costing *c, const struct hr_cost_fact *out)
+{
+    return copy_ns(c, out->records * out->kept * out->bytes_out);
+}
+
+/* CPU time of a step in a worker process, without what crosses the border. What was
+ * measured has the way there and no storing, which is charged to the node that keeps the
+ * records. A step that `follows` another one there reads its input from that core's
+ * cache: its way there would have cost more than the copy. */
+static double
+process_ns(const struct costing *c, const struct hr_cost_fact *fact, bool follows)
+{
+    double inline_ns = fact->records * fact->cpu_ns;
+    double ns = fmax(fact->records * fact->process_ns - crossing_ns(c, fact), 0);
+
+    if (fact->process_ns <= 0)
+        return inline_ns;
+    return follows ? fmin(ns, inline_ns) : ns;
 }
 
 /* What a stage's steps cost its threads and its worker processes. */
@@ -96,11 +112,11 @@ struct work {
 };
 
 static void add_step(struct costing *c, uint32_t node, enum hr_plan_variant variant,
-                     struct work *work)
+                     bool follows, struct work *work)
 {
     const struct hr_cost_fact *fact = &c->facts[node];
-    double ns =
-        variant == HR_PLAN_PROCESSES ? process_ns(c, fact) : fact->records * fact->cpu_ns;
+    double ns = variant == HR_PLAN_PROCESSES ? process_ns(c, fact, follows)
+                                             : fact->records * fact->cpu_ns;
     double wait_ns = fact->records * fact->wait_ns;
     double exclusive_ns;
 
@@ -124,42 +140,76 @@ static void add_step(struct costing *c, uint32_t node, enum hr_plan_variant vari
     c->code_ns += exclusive_ns;
 }
 
-/* A record goes to a worker process before `first` and comes back after `last`. */
-static void
-add_crossing(struct costing *c, uint32_t first, uint32_t last, struct work *work)
-{
-    double ns = crossing_ns(c, &c->facts[first], &c->facts[last]);
+/* ---- a stage ---- */
 
+static bool changes(const struct hr_graph_node *n, const char *field)
+{
+    for (size_t i = 0; i < n->field_count; i++)
+        if (n->field_access[i] != HR_ACCESS_READ && strcmp(n->field_names[i], field) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the records that leave the stage's steps still have a field as its step number
+ * `at` made it. */
+static bool
+is_stored(const struct costing *c, const struct hr_plan_stage *stage, size_t at)
+{
+    const struct hr_graph_node *n = node_at(c, stage->steps[at].node);
+    const struct hr_schema *left =
+        &node_at(c, stage->steps[stage->step_count - 1].node)->schema;
+
+    for (size_t f = 0; f < n->field_count; f++) {
+        const char *name = n->field_names[f];
+        bool kept =
+            n->field_access[f] != HR_ACCESS_READ && hr__schema_get(left, name) != NULL;
+
+        for (size_t i = at + 1; kept && i < stage->step_count; i++)
+            kept = !changes(node_at(c, stage->steps[i].node), name);
+        if (kept)
+            return true;
+    }
+    return false;
+}
+
+/* A record goes to a worker process before the step `first` and comes back after `last`.
+ */
+static void add_crossing(struct costing *c, uint32_t first, uint32_t last, bool stored,
+                         struct work *work)
+{
+    double ns = crossing_ns(c, &c->facts[first]);
+
+    if (stored)
+        ns += storing_ns(c, &c->facts[last]);
     charge(c, first, ns);
     work->thread_ns += ns;
 }
 
-/* ---- a stage ---- */
-
 static void
 add_steps(struct costing *c, const struct hr_plan_stage *stage, struct work *work)
 {
-    uint32_t first = HR_NO_NODE, last = HR_NO_NODE;
+    const struct hr_plan_step *steps = stage->steps;
+    bool expands =
+        stage->expand != HR_NO_NODE && stage->expand_variant == HR_PLAN_PROCESSES;
+    size_t count = stage->step_count, first = 0; /* of the slice that ends before i */
 
-    for (size_t i = 0; i < stage->step_count; i++) {
-        const struct hr_plan_step *step = &stage->steps[i];
-        bool process = step->variant == HR_PLAN_PROCESSES;
+    for (size_t i = 0; i < count; i++) {
+        bool process = steps[i].variant == HR_PLAN_PROCESSES;
 
-        if (!process && first != HR_NO_NODE)
-            add_crossing(c, first, last, work);
-        first = !process ? HR_NO_NODE : first != HR_NO_NODE ? first : step->node;
-        last = step->node;
-        add_step(c, step->node, step->variant, work);
+        if (!process && first < i)
+            add_crossing(c, steps[first].node, steps[i - 1].node,
+                         is_stored(c, stage, i - 1), work);
+        first = process ? first : i + 1;
+        add_step(c, steps[i].node, steps[i].variant, first < i, work);
     }
-    if (stage->expand != HR_NO_NODE) {
-        add_step(c, stage->expand, stage->expand_variant, work);
-        if (stage->expand_variant == HR_PLAN_PROCESSES) {
-            first = first != HR_NO_NODE ? first : stage->expand;
-            last = stage->expand;
-        }
-    }
-    if (first != HR_NO_NODE)
-        add_crossing(c, first, last, work);
+    if (first < count && !expands)
+        add_crossing(c, steps[first].node, steps[count - 1].node,
+                     is_stored(c, stage, count - 1), work);
+    if (stage->expand != HR_NO_NODE)
+        add_step(c, stage->expand, stage->expand_variant, first < count, work);
+    if (expands)
+        add_crossing(c, first < count ? steps[first].node : stage->expand, stage->expand,
+                     true, work);
 }
 
 /* The nodes that see records in order, one thread at a time. So is the end of a direct

@@ -389,26 +389,69 @@ TEST(many_candidates_are_tried_as_slices)
     hr__str_finish(&text);
 }
 
-/* The steps between them cost more in a worker process than they take from the lock. */
-TEST(heavy_steps_that_are_apart_move_alone)
+/* The rate of the fastest of all sets of the steps that are not the first or last node.
+ */
+static double
+best_of_all(const struct hr_graph *graph, struct hr_opt_settings settings,
+            const struct hr_cost_fact *facts, const struct hr_cost_machine *machine)
 {
-    struct cost costs[12];
-    char names[12][8];
-    struct choice made;
-    struct hr_str text;
+    bool processes[NODES_MAX] = {false};
+    double best = 0;
 
-    chain_text(12, &text);
-    for (int i = 0; i < 12; i++) {
-        bool heavy = i == 1 || i == 10;
+    settings.processes = processes;
+    for (unsigned set = 0; set < 1u << (graph->count - 2); set++) {
+        struct hr_plan plan;
+        struct hr_cost cost;
 
-        snprintf(names[i], sizeof names[i], "m%d", i);
-        costs[i] = (struct cost){names[i], heavy ? 100 : 1, heavy ? 110 : 60, 1, 8};
+        for (size_t i = 0; i + 2 < graph->count; i++)
+            processes[i + 1] = (set >> i & 1) != 0;
+        CHECK_OK(hr__plan_make(graph, &settings, &plan, NULL));
+        CHECK_OK(hr__cost_plan(&plan, facts, machine, &cost, NULL));
+        best = fmax(best, cost.rate);
+        hr__cost_finish(&cost);
+        hr__plan_finish(&plan);
     }
-    made = choose(hr__str_text(&text), true, costs, 12, 4, 4);
-    for (int i = 0; i < 12; i++)
-        CHECK_EQ_INT(made.variants.steps[i].variant,
-                     i == 1 || i == 10 ? HR_PLAN_PROCESSES : HR_PLAN_THREADS);
-    finish(&made);
+    return best;
+}
+
+TEST(the_choice_among_many_is_close_to_the_best_of_all_sets)
+{
+    struct hr_opt_settings settings = {.ordered = true, .fuse = true};
+    struct hr_cost_fact facts[NODES_MAX];
+    struct hr_graph *graph;
+    struct hr_str text;
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 1, 0);
+    chain_text(10, &text);
+    graph = graph_of(hr__str_text(&text), true);
+    for (int round = 0; round < 20; round++) {
+        struct hr_cost_machine machine = {.crowd = 1, .transfer_ns = 1000, .copy = 1e10};
+        struct hr_variants variants;
+
+        settings.threads = settings.cpus = 1 + (int)hr__rng_below(&rng, 8);
+        machine.cores = settings.cpus;
+        for (size_t i = 0; i < graph->count; i++) {
+            double ns = exp(hr__rng_uniform(&rng, log(1e2), log(1e5)));
+
+            facts[i] = (struct hr_cost_fact){
+                .records = 1,
+                .kept = 1,
+                .cpu_ns = ns,
+                .bytes_in = hr__rng_uniform(&rng, 0, 1e5),
+                .bytes_out = hr__rng_uniform(&rng, 0, 1e5),
+                .parallel = (double)hr__rng_below(&rng, 3) / 2,
+                .process_ns = ns * hr__rng_uniform(&rng, 1, 2),
+                .variants = true,
+            };
+        }
+        CHECK_OK(hr__variants_choose(graph, &settings, false, facts, &machine, &variants,
+                                     NULL));
+        CHECK(variants.sets[0].rate * HR_VARIANT_GAIN * 1.02 >=
+              best_of_all(graph, settings, facts, &machine));
+        hr__variants_finish(&variants);
+    }
+    hr_graph_unref(graph);
     hr__str_finish(&text);
 }
 
