@@ -215,3 +215,10 @@ def test_close_ends_a_loop_whose_workers_are_still_importing(children: Callable[
         consumer.join(LIMIT)
     assert not closer.is_alive() and not consumer.is_alive()
     assert isinstance(errors[0], hr.ClosedError)
+
+
+def test_a_worker_keeps_the_memory_of_its_arrays() -> None:
+    pipe = hr.range(300).map(userfns.faults, fields="value", variant="processes").batch(1)
+    with pipe.loader(threads=1, output="numpy") as loader:
+        seen = [int(batch.value[0]) for batch in loader]
+    assert seen[-1] - seen[99] < 200 * 20, seen  # 512 of each record if pages are returned
