@@ -165,6 +165,9 @@ TEST(what_gives_nothing_says_why)
     check_nothing("  - source.range: {n: 100000}\n  - debug.sleep: {ms: 1}\n"
                   "  - batch.stack: {size: 100000}\n",
                   HR_ERR_TIMEOUT, "no batch was complete");
+    check_nothing(
+        "  - source.range: {n: 5}\n  - batch.stack: {size: 8, drop_last: true}\n",
+        HR_ERR_STATE, "an epoch ends before its first batch is complete");
 }
 
 static bool refuse(void *user, uint64_t done, uint64_t all)

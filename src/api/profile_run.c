@@ -18,6 +18,7 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "engine/engine.h"
+#include "engine/positions.h"
 
 #define POLL_NS 50000000u   /* between looks at the meters */
 #define LEAST_NS 300000000u /* measured at least */
@@ -25,6 +26,7 @@
 #define SHARE_MIN 0.01      /* of the CPU time: other nodes need no narrow interval */
 #define CHEAP_NS 50.0       /* per record: nor do nodes that cost less */
 #define PATIENCE 4          /* times the limit, until the first batch */
+#define WHOLE_EPOCHS 2      /* without a batch, after which another one is unlikely */
 
 /* What a node did since the iterator was opened. */
 struct sums {
@@ -126,11 +128,38 @@ static bool is_done(const struct profiling *p)
     return p->looked - p->based >= LEAST_NS && is_narrow(p);
 }
 
+/* Whether an epoch has records, but is known to end before the first batch. */
+static bool ends_early(const struct profiling *p)
+{
+    struct hr_epoch_size size;
+
+    return source_records(p) > 0 &&
+           hr_graph_epoch_size(p->iter->engine->graph, NULL, &size, NULL) == HR_OK &&
+           size.batches == 0;
+}
+
+/* How many times the limit to wait for the first batch: once where whole epochs had none.
+ */
+static uint64_t patience(const struct profiling *p)
+{
+    uint64_t epoch = hr__engine_positions(p->iter->engine, 0);
+
+    return epoch > 0 && epoch < HR_COUNT_UNKNOWN &&
+                   source_records(p) / epoch >= WHOLE_EPOCHS
+               ? 1
+               : PATIENCE;
+}
+
 /* Why no batch came. */
 static enum hr_err tell_nothing(const struct profiling *p)
 {
     double seconds = (double)(p->looked - p->began) * 1e-9;
 
+    if (ends_early(p))
+        return hr__fail(p->error, HR_ERR_STATE,
+                        "there is nothing to measure: an epoch ends before its first "
+                        "batch is complete; make batches or windows smaller, or set "
+                        "drop_last to false");
     if (source_records(p) == 0)
         return hr__fail(p->error, HR_ERR_STATE,
                         "there is nothing to measure: the sources gave no record in "
@@ -193,7 +222,8 @@ static enum hr_err step(struct profiling *p, bool *ret_done)
     if (cancelled(p))
         return hr__fail(p->error, HR_ERR_CANCELLED, "stopped");
     *ret_done = is_done(p);
-    if (p->based == 0 && p->looked - p->began >= PATIENCE * p->limit_ns)
+    if (p->based == 0 &&
+        (p->looked - p->began >= patience(p) * p->limit_ns || ends_early(p)))
         return tell_nothing(p);
     return HR_OK;
 }
