@@ -96,7 +96,7 @@ struct walk {
     const struct hr_cedar_model *model;
     const struct hr_cedar_path *path;
     enum hr_cedar_variant variant;
-    double least;
+    double least, most_in_process;
 };
 
 /* Every way to divide the places from `at` on into slices and places without. */
@@ -140,7 +140,7 @@ TEST(our_slices_are_the_best_for_an_order)
         struct hr_cedar_places best, greedy;
         struct hr_cedar_model model;
         struct hr_cedar_path path;
-        struct walk walk = {&model, &path, HR_CEDAR_RAY, HUGE_VAL};
+        struct walk walk = {&model, &path, HR_CEDAR_RAY, HUGE_VAL, 0};
 
         draw(&rng, 1 + hr__rng_below(&rng, 9), d);
         d->options.fusion = true;
@@ -199,6 +199,107 @@ TEST(our_plan_is_the_best_of_all_where_orders_are_few)
         }
     }
     CHECK(moved > 0);
+    free(d);
+}
+
+/* ---- all plans ---- */
+
+/* What statistics of real pipelines seldom have. */
+static void twist(struct hr_rng *rng, struct drawn *d)
+{
+    uint64_t way = hr__rng_below(rng, 6);
+
+    for (size_t i = 1; i < d->stats.pipe_count; i++) {
+        struct hr_cedar_pipe *pipe = &d->pipes[i], *first = &d->pipes[1];
+
+        if (way == 0 && i > 1) { /* ties */
+            *pipe = *first;
+        } else if (way == 1) { /* most cost nothing */
+            pipe->latency_ns = hr__rng_below(rng, 3) == 0 ? pipe->latency_ns : 0;
+        } else if (way == 2) { /* inflation by up to a million, and back */
+            pipe->bytes_out = pipe->bytes_in * drawn(rng, 1e-6, 1e6);
+        } else if (way == 3) { /* nothing ties them */
+            pipe->fixed = false;
+            pipe->depends_on = 0;
+        } else if (way == 4) { /* all rates are those of one process */
+            for (int v = HR_CEDAR_SMP; v <= HR_CEDAR_RAY; v++)
+                pipe->rates[v] = d->stats.rate;
+        }
+    }
+}
+
+/* Whether pipe k, written after pipe i, must stay after it. */
+static bool stays_after(const struct drawn *d, size_t i, size_t k)
+{
+    return d->pipes[i].fixed || d->pipes[k].fixed || (d->pipes[k].depends_on >> i & 1);
+}
+
+/* The least of all legal orders that begin with `count` pipes of this one, with each
+ * place of a cache, divided into slices in all ways. */
+static void try_orders(const struct drawn *d, struct walk *walk, uint8_t *order,
+                       size_t count, size_t *orders)
+{
+    const struct hr_cedar_model *model = walk->model;
+
+    for (size_t pipe = 1; count < model->count && pipe < model->count; pipe++) {
+        bool legal = true;
+
+        for (size_t i = 1; i < count; i++)
+            legal = legal && order[i] != pipe &&
+                    (order[i] < pipe || !stays_after(d, pipe, order[i]));
+        order[count] = (uint8_t)pipe;
+        if (legal)
+            try_orders(d, walk, order, count + 1, orders);
+    }
+    if (count < model->count)
+        return;
+    ++*orders;
+    for (int cache = -1; cache < (int)count; cache++) {
+        struct hr_cedar_path path;
+        double shared;
+
+        if (cache >= 0 && (model->options->cache_samples == 0 ||
+                           !hr__cedar_may_cache(model, order, (size_t)cache)))
+            continue;
+        hr__cedar_path(model, order, cache, &path);
+        shared = path.total_ms; /* and what does not depend on slices */
+        for (size_t i = 0; i < count; i++)
+            shared -= path.ms[i];
+        walk->path = &path;
+        walk->most_in_process = fmax(walk->most_in_process, path.total_ms);
+        divide(walk, 0, shared);
+    }
+}
+
+TEST(no_plan_of_all_orders_caches_and_slices_is_cheaper_than_ours)
+{
+    struct drawn *d = malloc(sizeof *d);
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 4, 0);
+    for (int round = 0; round < 200; round++) {
+        uint8_t order[HR_CEDAR_PIPES_MAX] = {0};
+        struct hr_cedar_result ours;
+        struct hr_cedar_model model;
+        struct walk walk = {&model, NULL, HR_CEDAR_NONE, HUGE_VAL, 0};
+        size_t orders = 0;
+
+        draw(&rng, 2 + hr__rng_below(&rng, 5), d);
+        twist(&rng, d);
+        d->options.joint = true;
+        d->options.drivers = false;
+        d->options.offload = hr__rng_below(&rng, 4) > 0;
+        d->options.fusion = true;
+        if (d->options.offload)
+            walk.variant = HR_CEDAR_RAY;
+        optimize(&d->stats, &d->options, &ours);
+        CHECK_OK(hr__cedar_model(&d->stats, &d->options, &model, NULL));
+        try_orders(d, &walk, order, 1, &orders);
+        CHECK_EQ_INT((int64_t)orders, (int64_t)ours.orders);
+        /* Gains are subtracted from what all takes in one process. */
+        CHECK_NEAR(ours.cost_ms, walk.least,
+                   1e-9 * walk.least + 1e-13 * walk.most_in_process);
+    }
     free(d);
 }
 
