@@ -1065,9 +1065,10 @@ def batch_bucket(
     `pad_to: boundary` every dimension that varies is padded to its bucket's boundary -
     1, the longest length that it may hold, rounded up to `multiple`: a model is
     compiled for as many shapes as there are boundaries. For lists of up to 128 and 256
-    items the boundaries are 129 and 257.  What buckets hold is not part of a state:
-    resuming runs the epoch's records up to there again, from the last place where all
-    buckets were empty.
+    items the boundaries are 129 and 257.  A state names the records in buckets, which
+    are made again when a run resumes; after a step that makes several records of one,
+    or looks at their order, all records from the last place where the buckets were
+    empty are.
 
     Args:
         pipeline: what the operator reads.

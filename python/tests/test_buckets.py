@@ -183,3 +183,86 @@ def test_another_field_that_is_too_long_for_its_boundary_is_named() -> None:
     pipe = hr.range(3).map(lambda v: {"n": int(v), "a": np.ones(3 * int(v) + 1)})
     with pytest.raises(hr.ShapeError, match=r'field "a" has size 7 in dimension 0.*4.*\(record 2\)'):
         list(pipe.bucketed_batch([5], 2, by="n", pad_to="boundary").loader())
+
+
+def test_a_resumed_run_makes_only_the_records_that_were_held(rng: random.Random) -> None:
+    lengths = [rng.randrange(1, 40) for _ in range(3000)]
+    called: list[int] = []
+
+    def count(value: int) -> int:
+        called.append(value)
+        return value
+
+    for share in ({}, {"shard": (1, 3), "even": "none"}):
+        pipe = (
+            hr.range(3000)
+            .shuffle()
+            .where("value % 5 != 1")
+            .map(count)
+            .map(lambda v: (v, np.full(lengths[int(v)], v)), outputs={"i": "int64", "ids": hr.spec("int64", (None,))})
+            .bucketed_batch([10, 20, 30, 39], 8)
+        )
+        whole = numbers(pipe, threads=0, **share)
+        loader = pipe.loader(threads=0, output="numpy", **share)
+        running, at = iter(loader), 4 * len(whole) // 5
+        for _ in range(at):
+            next(running)
+        state = loader.state_dict()
+        loader.close()
+        for threads in (0, 2):
+            again = pipe.loader(threads=threads, output="numpy", **share)
+            again.load_state_dict(state)
+            called.clear()
+            rest = [batch.i.tolist() for batch in again]
+            assert rest == whole[at:]
+            # The rest, at most 16 batches before it, and what was held.
+            most = sum(map(len, rest)) + 16 * 8 + 5 * 7
+            assert sum(map(len, rest)) <= len(called) <= most
+
+
+def test_readers_that_go_forward_resume(rng: random.Random) -> None:
+    lengths = [rng.randrange(1, 40) for _ in range(500)]
+
+    def items() -> Any:
+        for i, n in enumerate(lengths):
+            yield {"i": i, "ids": np.full(n, i)}
+
+    def pipeline() -> hr.Pipeline:
+        return hr.from_generator(items).bucketed_batch([10, 20], 5)
+
+    whole = numbers(pipeline(), epochs=1)
+    loader = pipeline().loader(epochs=1, output="numpy")
+    running = iter(loader)
+    for _ in range(60):
+        next(running)
+    again = pipeline().loader(epochs=1, output="numpy")
+    again.load_state_dict(loader.state_dict())
+    assert [batch.i.tolist() for batch in again] == whole[60:]
+
+
+@pytest.mark.parametrize("on_error", ["skip", "substitute"])
+def test_bad_records_are_listed_once_if_a_run_resumes(
+    tmp_path: pathlib.Path, rng: random.Random, on_error: Any
+) -> None:
+    pipe = hr.range(800).shuffle().op("debug.fail", probability=0.2).bucketed_batch([200, 500], 5, by="value")
+
+    def batches(ledger: pathlib.Path, at: int) -> list[list[int]]:
+        """Interrupted after `at` batches and again 20 batches later."""
+        seen: list[list[int]] = []
+        state: Any = None
+        for stop in (at, at + 20, 1 << 30):
+            loader = pipe.loader(output="numpy", on_error=on_error, errors_max=800, ledger=ledger)
+            if state is not None:
+                loader.load_state_dict(state)
+            for batch in loader:
+                seen.append(batch.value.tolist())
+                state = loader.state_dict()
+                if len(seen) == stop:
+                    break
+            loader.close()
+        return seen
+
+    whole = batches(tmp_path / "whole", 1 << 20)
+    for at in rng.sample(range(20, len(whole) - 30), 4):
+        assert batches(tmp_path / str(at), at) == whole
+        assert (tmp_path / str(at)).read_text() == (tmp_path / "whole").read_text()

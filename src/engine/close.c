@@ -54,6 +54,7 @@ static void destroy(struct hr_engine *engine)
     for (size_t i = 0; i < engine->stage_count; i++)
         hr__marks_finish(&engine->stages[i].marks);
     hr__done_finish(&engine->done);
+    hr__rerun_finish(&engine->rerun);
     hr__plan_finish(&engine->plan);
     hr__free(engine->detail);
     if (engine->feed != NULL)

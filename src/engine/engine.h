@@ -24,6 +24,7 @@
 #include "engine/feed.h"
 #include "engine/ledger.h"
 #include "engine/positions.h"
+#include "engine/rerun.h"
 #include "engine/runner.h"
 #include "engine/stage.h"
 #include "engine/state.h"
@@ -71,6 +72,7 @@ struct hr_engine {
      * `base` were already done. */
     uint64_t base_epoch, base;
     struct hr_done done;
+    struct hr_rerun rerun; /* those before a state's place that are made again */
     bool one_record; /* each record is record 0 of epoch 0 (hr_iter_seed); without threads
                         only */
 

@@ -13,11 +13,8 @@ static uint64_t base_of(const struct hr_engine *engine, uint64_t epoch)
     return epoch == engine->base_epoch ? engine->base : 0;
 }
 
-/* Position in the epoch's order over all ranks: the input of the order ops, or of those
- * before an order.shard if the graph has one. Behind the last one for records that fill
- * up a share; these begin again at 0. */
-static uint64_t global_of(const struct hr_engine *engine, const struct hr_path *path,
-                          uint64_t epoch, uint64_t position)
+uint64_t hr__engine_global(const struct hr_engine *engine, const struct hr_path *path,
+                           uint64_t epoch, uint64_t position)
 {
     uint64_t base = base_of(engine, epoch);
 
@@ -49,7 +46,8 @@ void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
     if (engine->one_record)
         epoch = position = attempt = 0;
     ret_id->epoch = ret_id->draw_epoch = (uint32_t)epoch;
-    ret_id->position = engine->one_record ? 0 : global_of(engine, path, epoch, position);
+    ret_id->position =
+        engine->one_record ? 0 : hr__engine_global(engine, path, epoch, position);
     at = wrapped(path, ret_id->position);
     if (attempt > 0)
         at = (at + attempt) % (n > 0 ? n : 1);
@@ -130,6 +128,6 @@ bool hr__engine_is_done(const struct hr_engine *engine, uint64_t epoch, uint64_t
     *ret_children = 0;
     return !hr__done_is_empty(&engine->done) && epoch == engine->base_epoch &&
            hr__done_has(&engine->done,
-                        wrapped(path, global_of(engine, path, epoch, position)),
+                        wrapped(path, hr__engine_global(engine, path, epoch, position)),
                         ret_children);
 }

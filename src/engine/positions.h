@@ -20,6 +20,11 @@ void hr__engine_map(const struct hr_engine *engine, const struct hr_path *path,
  * epoch's order on, only fill up its share: they are the last ones. */
 int64_t
 hr__engine_padding(const struct hr_engine *engine, uint64_t position, int64_t records);
+/* Position in the epoch's order over all ranks: the input of the order ops, or of those
+ * before an order.shard if the graph has one. Behind the last one for records that fill
+ * up a share; these begin again at 0. */
+uint64_t hr__engine_global(const struct hr_engine *engine, const struct hr_path *path,
+                           uint64_t epoch, uint64_t position);
 /* Number of the consumer's positions in the epoch. */
 uint64_t hr__engine_positions(const struct hr_engine *engine, uint64_t epoch);
 /* Upper bound of epoch numbers: random draws count each pass of an order.repeat as an

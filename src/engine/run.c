@@ -869,14 +869,15 @@ static void overlap(struct hr_runner *runner, struct hr_claim *claim)
                                .lost_ticks = older->pass.lost_ticks + lost_ticks};
 }
 
-/* Records that another world did count as dropped. */
+/* Records that another world did, or this run before it resumed, count as dropped. */
 static void drop_done(const struct hr_engine *engine, const struct hr_claim *claim)
 {
     struct hr_block *block = claim->block;
     uint64_t children;
 
     for (uint32_t i = claim->at; i < claim->at + claim->count; i++)
-        if (hr__engine_is_done(engine, block->epoch, block->first + i, &children))
+        if (hr__rerun_skips(engine, block->epoch, block->first + i) ||
+            hr__engine_is_done(engine, block->epoch, block->first + i, &children))
             block->status[i] = HR_RECORD_DROPPED;
 }
 
@@ -888,7 +889,8 @@ void hr__run_claim(struct hr_runner *runner, struct hr_claim *claim)
     }
     if (claim->count == 0)
         return; /* only the end of an epoch: the block is the sequencer's already */
-    if (!hr__done_is_empty(&runner->engine->done) && claim->stage->number == 0)
+    if (claim->stage->number == 0 &&
+        (!hr__done_is_empty(&runner->engine->done) || runner->engine->rerun.end > 0))
         drop_done(runner->engine, claim);
     hr__run_ahead(runner, claim);
     if (claim->stage->program.processes)

@@ -36,6 +36,8 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
 
     if (block->bad[at]->noted) /* its substitute waits for room */
         return true;
+    if (good && hr__rerun_is_past(engine, block->epoch, hr__place_source(after)->at - 1))
+        return true; /* before the run resumed */
     if (!hr__stage_is_final(stage) && !stage->next_quiet) {
         stage->waits = true;
         return false;

@@ -208,7 +208,8 @@ static bool set_base(struct hr_stage *stage, size_t k)
     bool saved;
 
     hr__str_init(&text);
-    saved = can_save(s, &text);
+    saved =
+        can_save(s, &text) || (s->out >= OUTPUTS_MAX && hr__rerun_save(stage, k, &text));
     if (!saved || !hr__sequence_place(stage, k, &input)) {
         hr__str_finish(&text);
         return !saved; /* it still holds records since its base */
@@ -397,7 +398,7 @@ enum hr_err hr__sequencer_restore(struct hr_stage *stage, size_t k, uint64_t epo
     enum hr_err code;
 
     code = begin(stage, k, epoch, reterr);
-    if (code == HR_OK && state[0] != '\0')
+    if (code == HR_OK && state[0] != '\0' && s->op->held == NULL)
         code = s->op->restore == NULL
                    ? hr__fail(reterr, HR_ERR_FORMAT, "it has no state to restore")
                    : s->op->restore(s->state, state, reterr);

@@ -477,6 +477,10 @@ restore_stage(struct walk *w, struct hr_stage *stage, struct hr_error *reterr)
         HR_TRY(hr__sequencer_restore(stage, k, epoch, &w->place,
                                      saved != NULL ? saved->state : "",
                                      saved != NULL ? saved->skip : 0, reterr));
+        if (saved != NULL && saved->state[0] != '\0' &&
+            stage->sequencers[k].op->held != NULL)
+            HR_TRY(hr__rerun_restore(w->engine, stage, k, epoch, w->saved->position,
+                                     saved->state, reterr));
         if (saved != NULL)
             HR_TRY(pass(w, stage, stage->sequencers[k].number, hr__mark_order(stage, k),
                         saved->state, saved->skip, reterr));

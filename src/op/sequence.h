@@ -107,6 +107,12 @@ struct hr_op_sequence {
      * that reaches the limit. */
     uint64_t (*held_records)(const void *sequencer);
 
+    /* With `replays`, where what is held does not depend on what passed since: appends
+     * the positions (hr_record_id) of the records held, each followed by a blank. A run
+     * resumes by adding these in order, which gives no output. False if they are not
+     * known by their positions, as children are not. NULL: all inputs are run again. */
+    bool (*held)(const void *sequencer, struct hr_str *out);
+
     /* Input records held at most, those that make up an output included; NULL: 0. `input`
      * is their schema, with the largest sizes where these are known; `state` is open()'s.
      * An estimate where the number depends on the data. */

@@ -11,6 +11,7 @@
 #include "ops/batch.h"
 #include "ops/fill.h"
 #include "ops/padding.h"
+#include "ops/saved.h"
 
 #include <assert.h>
 #include <math.h>
@@ -287,13 +288,16 @@ static void bucket_close(void *state)
 
 struct held {
     void *stacker;
-    int64_t longest; /* padded */
+    int64_t longest;     /* padded */
+    uint64_t *positions; /* of its records */
+    uint64_t room;
 };
 
 struct buckets {
     const struct bucket *params;
     const struct hr_schema *schema; /* of one record */
     struct measure measure;
+    bool children; /* positions do not name the epoch's records */
     int ready;     /* the bucket that is to be output, or -1 */
     bool flushing; /* all that follow it, too */
     int count;
@@ -312,9 +316,11 @@ static void bucket_end(void *sequencer)
 {
     struct buckets *s = sequencer;
 
-    for (int i = 0; i < s->count; i++)
+    for (int i = 0; i < s->count; i++) {
         if (s->held[i].stacker != NULL)
             hr__stacker_end(s->held[i].stacker);
+        hr__free(s->held[i].positions);
+    }
     for (size_t f = 0; s->late != NULL && f < s->schema->count; f++)
         hr__value_clear(&s->late[f]);
     hr__free(s->late);
@@ -355,7 +361,7 @@ static enum hr_err bucket_begin(const struct hr_sequence_begin *begin, void **se
     if (s == NULL && create(begin, &s) != HR_OK)
         return hr__fail(begin->error, HR_ERR_MEMORY, "out of memory");
     s->ready = -1;
-    s->flushing = s->has_late = false;
+    s->flushing = s->has_late = s->children = false;
     for (int i = 0; i < s->count; i++)
         s->held[i].longest = 0;
     *sequencer = s;
@@ -377,6 +383,27 @@ static bool fits(const struct buckets *s, uint64_t records, int64_t longest)
     return records <= (uint64_t)(s->params->elements / longest);
 }
 
+/* Notes the record, which its bucket is about to hold. */
+static enum hr_err
+note(struct buckets *s, int at, const struct hr_record_id *id, struct hr_error *error)
+{
+    struct held *held = &s->held[at];
+    uint64_t count = records_in(s, at), *positions;
+
+    if (count == held->room) {
+        uint64_t room = held->room == 0 ? 64 : 2 * held->room;
+
+        positions = hr__realloc(held->positions, room * sizeof *positions);
+        if (positions == NULL)
+            return hr__fail(error, HR_ERR_MEMORY, "out of memory");
+        held->positions = positions;
+        held->room = room;
+    }
+    held->positions[count] = id->position;
+    s->children = s->children || id->depth > 0;
+    return HR_OK;
+}
+
 /* Adds the record to its bucket, which has room; sets `ready` if none is left. */
 static enum hr_err put(struct buckets *s, int at, int64_t length,
                        struct hr_sequence_record *record, struct hr_error *error)
@@ -384,6 +411,7 @@ static enum hr_err put(struct buckets *s, int at, int64_t length,
     struct held *held = &s->held[at];
     enum hr_sequence_verdict verdict;
 
+    HR_TRY(note(s, at, &record->id, error));
     HR_TRY(hr__stacker_add(held->stacker, record, &verdict, error));
     if (length > held->longest)
         held->longest = length;
@@ -531,6 +559,18 @@ static bool bucket_save(const void *sequencer, struct hr_str *out)
     return !s->has_late && next_held(s, 0) < 0;
 }
 
+static bool bucket_held(const void *sequencer, struct hr_str *out)
+{
+    const struct buckets *s = sequencer;
+
+    if (s->children || s->has_late)
+        return false;
+    for (int i = 0; i < s->count; i++)
+        for (uint64_t k = 0; k < records_in(s, i); k++)
+            hr__saved_add(out, s->held[i].positions[k]);
+    return true;
+}
+
 static uint64_t bucket_held_bytes(const void *sequencer)
 {
     const struct buckets *s = sequencer;
@@ -633,8 +673,9 @@ const struct hr_op hr_op_batch_bucket = {
         "boundary - 1, the longest length that it may hold, rounded up to `multiple`: a "
         "model is compiled for as many shapes as there are boundaries. For lists of up "
         "to 128 and 256 items the boundaries are 129 and 257.\n\n"
-        "What buckets hold is not part of a state: resuming runs the epoch's records up "
-        "to there again, from the last place where all buckets were empty.",
+        "A state names the records in buckets, which are made again when a run resumes; "
+        "after a step that makes several records of one, or looks at their order, all "
+        "records from the last place where the buckets were empty are.",
     .version = 1,
     .kind = HR_OP_SEQUENCE,
     .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,
@@ -648,6 +689,7 @@ const struct hr_op hr_op_batch_bucket = {
                  .next = bucket_next,
                  .flush = bucket_flush,
                  .save = bucket_save,
+                 .held = bucket_held,
                  .end = bucket_end,
                  .held_bytes = bucket_held_bytes,
                  .holds = bucket_holds,

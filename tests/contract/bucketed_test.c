@@ -42,6 +42,18 @@ TEST(buckets_between_sequencers_have_one_digest)
              "drop}\n")));
 }
 
+/* Enough batches that states name the records in buckets. */
+TEST(records_in_buckets_are_made_again)
+{
+    struct outcome_job job =
+        job_of(80, 9,
+               "  - order.shuffle: {}\n" FAIL "  - record.filter: {expr: "
+               "\"text.length != 9\"}\n",
+               "  - batch.bucket: {boundaries: [8, 20, 35], size: 2}\n");
+
+    outcome_free(contract_check(job));
+}
+
 TEST(batches_padded_to_boundaries_have_one_digest)
 {
     outcome_free(contract_check(job_of(

@@ -44,8 +44,8 @@ def texts():
 """
 
 
-def packed():
-    """Token ids in packed rows."""
+def listed():
+    """Token ids in lists of 1 to 30."""
     words, lines = temp / "vocab.txt", temp / "lists.txt"
     words.write_text("[UNK]\na\nb\nc\n")
     lines.write_text("".join("abc"[i % 3] + " c" * (i * 7 % 30) + "\n" for i in range(800)))
@@ -53,7 +53,6 @@ def packed():
   - source.lines: {{path: {lines}}}
   - order.shuffle: {{}}
   - text.tokenize_wordpiece: {{vocab: {words}}}
-  - tokens.pack: {{length: 64}}
 """
 
 
@@ -63,7 +62,8 @@ def graphs():
             "take": numbers + keep_some + "  - order.take: {count: 100}\n" + batches,
             "expansion": numbers + batches + "  - batch.unbatch: {}\n" + batches.replace("10", "7"),
             "crops": images(photos()) + "  - image.resize: {size: [40, 50]}\n  - image.five_crop: {size: 20}\n" + batches,
-            "packer": packed() + batches,
+            "packer": listed() + "  - tokens.pack: {length: 64}\n" + batches,
+            "buckets": listed() + "  - batch.bucket: {boundaries: [8, 20], size: 7}\n",
             "text": texts() + "  - batch.stack: {size: 7}\n  - batch.unbatch: {}\n" + batches,
             "augmented": images(photos()) + augment + one_label_less + batches,
             "inside a group": images(photos()) + one_label_less + augment + batches,
