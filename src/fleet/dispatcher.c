@@ -159,8 +159,8 @@ static void take_address(struct hr_dispatcher_process *d, uint32_t peer, const c
     char *address;
 
     if (d->role.peers[peer].role != HR_FRAME_WORKER || bytes < 2 ||
-        bytes > HR_NET_ADDRESS_MAX || memchr(text, '\0', bytes) != NULL ||
-        memchr(text, '\n', bytes) != text + bytes - 1) {
+        bytes > HR_NET_ADDRESS_MAX || text[bytes - 1] != '\n' ||
+        !hr__frame_is_plain(text, bytes - 1)) {
         hr__fail(&error, HR_ERR_FORMAT,
                  "a WORKERS frame must be the line of a worker that has said HELLO");
         hr__fleet_refuse(net_of(d), peer, &error);

@@ -55,18 +55,25 @@ static void say(int fd, const struct hr_frame *frame, const char *text)
     CHECK_EQ_INT(send(fd, bytes, size, MSG_NOSIGNAL), size);
 }
 
-static int join_worker(int at)
+/* A worker that says it listens at this line. */
+static int join_at(int at, const char *line)
 {
     struct hr_frame hello = {.type = HR_FRAME_HELLO, .count = 4};
-    char text[64];
     int fd = dial();
 
     hello.u.hello.nonce = (uint64_t)at + 1;
     hello.u.hello.role = HR_FRAME_WORKER;
     say(fd, &hello, NULL);
-    snprintf(text, sizeof text, "10.0.0.%d:7070\n", at);
-    say(fd, &(struct hr_frame){.type = HR_FRAME_WORKERS, .count = 1}, text);
+    say(fd, &(struct hr_frame){.type = HR_FRAME_WORKERS, .count = 1}, line);
     return fd;
+}
+
+static int join_worker(int at)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "10.0.0.%d:7070\n", at);
+    return join_at(at, text);
 }
 
 static int join_client(int at)
@@ -167,19 +174,53 @@ static void *run(void *user)
     return NULL;
 }
 
-TEST(lists_longer_than_a_piece_name_each_worker_and_job_once)
+static void begin(void)
 {
     struct hr_dispatcher_options options;
+
+    hr_dispatcher_options_init(&options);
+    options.listen = options.control = "127.0.0.1:0";
+    CHECK_OK(hr_dispatcher_open(&options, &service, NULL));
+    CHECK_EQ_INT(pthread_create(&thread, NULL, run, NULL), 0);
+}
+
+static void end(void)
+{
+    hr_service_stop(service);
+    pthread_join(thread, NULL);
+    hr_service_close(service);
+}
+
+TEST(addresses_that_could_rewrite_a_terminal_are_refused)
+{
+    static const char *const wrong[] = {"\x1b[2J:1\n", "\xc2\x9b:1\n", "\xff:1\n",
+                                        "a:1\nb:2\n",  "a:1",          "\n"};
+
+    begin();
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char bytes[4096];
+        size_t have = 0;
+        ssize_t got;
+        int fd = join_at((int)i, wrong[i]);
+
+        while ((got = recv(fd, bytes + have, sizeof bytes - have, 0)) > 0)
+            have += (size_t)got;
+        CHECK(memmem(bytes, have, "a WORKERS frame must be", 23) != NULL);
+        close(fd);
+    }
+    CHECK_EQ_INT(times_in("/metrics", "\nheadrace_workers 0\n"), 1);
+    end();
+}
+
+TEST(lists_longer_than_a_piece_name_each_worker_and_job_once)
+{
     bool gone[WORKERS] = {false};
     struct hr_rng rng;
     char line[64];
     int left = 0;
 
     hr__rng_init(&rng, check_seed(), 0, 0);
-    hr_dispatcher_options_init(&options);
-    options.listen = options.control = "127.0.0.1:0";
-    CHECK_OK(hr_dispatcher_open(&options, &service, NULL));
-    CHECK_EQ_INT(pthread_create(&thread, NULL, run, NULL), 0);
+    begin();
     for (int i = 0; i < WORKERS; i++)
         workers[i] = join_worker(i);
     for (int i = 0; i < JOBS; i++)
@@ -198,9 +239,7 @@ TEST(lists_longer_than_a_piece_name_each_worker_and_job_once)
     snprintf(line, sizeof line, "\nheadrace_workers %d\n", WORKERS - left);
     wait_for(line);
     check_lists(gone);
-    hr_service_stop(service);
-    pthread_join(thread, NULL);
-    hr_service_close(service);
+    end();
     for (int i = 0; i < WORKERS; i++)
         if (!gone[i])
             close(workers[i]);

@@ -63,8 +63,10 @@ hr__job_print(const struct hr_graph *graph, const struct hr_iter_options *option
     char fingerprint[HR_FINGERPRINT_BYTES];
     char *text;
 
-    if (strlen(name) > HR_JOB_NAME_MAX)
-        return hr__fail(reterr, HR_ERR_ARGUMENT, "a job's name has at most %u bytes",
+    if (strlen(name) > HR_JOB_NAME_MAX || !hr__frame_is_plain(name, strlen(name)))
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "a job's name has at most %u bytes, of UTF-8 without control "
+                        "characters",
                         HR_JOB_NAME_MAX);
     HR_TRY(refuse_code(graph, reterr));
     HR_TRY(hr_graph_fingerprint(graph, fingerprint));
@@ -186,9 +188,10 @@ enum hr_err hr__job_name(const char *text, size_t bytes,
     HR_TRY(hr__doc_parse(text, bytes, "job.json", &doc, reterr));
     code = check_version(doc, reterr);
     name = hr__doc_get(doc, "name");
-    if (code == HR_OK && (name == NULL || name->kind != HR_DOC_STRING ||
-                          name->as.string.length > HR_JOB_NAME_MAX ||
-                          strlen(name->as.string.text) != name->as.string.length))
+    if (code == HR_OK &&
+        (name == NULL || name->kind != HR_DOC_STRING ||
+         name->as.string.length > HR_JOB_NAME_MAX ||
+         !hr__frame_is_plain(name->as.string.text, name->as.string.length)))
         code = damaged(reterr, "name");
     if (code == HR_OK)
         memcpy(ret_name, name->as.string.text, name->as.string.length + 1);

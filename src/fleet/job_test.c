@@ -86,6 +86,31 @@ TEST(what_is_no_job_is_refused_with_the_reason)
             HR_ERR_UNSUPPORTED, "your code does not");
 }
 
+TEST(names_are_plain_texts)
+{
+    static const char *const wrong[] = {"\x1b[31m", "two\nlines", "\xff", "\xc2\x80"};
+    char name[HR_JOB_NAME_MAX + 1], text[128];
+    struct hr_graph *graph = parse("headrace: 1\npipeline:\n  - source.range: {n: 5}\n");
+    struct hr_iter_options options;
+    struct hr_error error = {0};
+    struct hr_str job;
+
+    hr_iter_options_init(&options);
+    hr__str_init(&job);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        CHECK_ERR(HR_ERR_ARGUMENT,
+                  hr__job_print(graph, &options, wrong[i], false, &job, &error));
+        CHECK_HAS(error.message, "control characters");
+    }
+    snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"a\\u001b[2J\"}");
+    CHECK_ERR(HR_ERR_FORMAT, hr__job_name(text, strlen(text), name, &error));
+    snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"Zug 7 \\u00fc\"}");
+    CHECK_OK(hr__job_name(text, strlen(text), name, &error));
+    CHECK_EQ_STR(name, "Zug 7 \xc3\xbc");
+    hr__str_finish(&job);
+    hr_graph_unref(graph);
+}
+
 TEST(a_graph_with_user_code_is_refused_before_it_travels)
 {
     struct hr_graph *graph = parse("headrace: 1\npipeline:\n  - source.range: {n: 5}\n  "

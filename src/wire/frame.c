@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/hash.h"
+#include "core/str.h"
 
 enum use { POSITION = 1, COUNT = 2, GENERATION = 4, RANGES = 8, BODY = 16 };
 
@@ -81,9 +82,44 @@ static void pass(struct stream *s, void *value, size_t bytes)
     s->left -= bytes;
 }
 
+size_t hr__frame_plain(const char *bytes, size_t count)
+{
+    size_t length = hr__utf8_length(bytes, count);
+    unsigned char first = (unsigned char)bytes[0];
+    bool control = first < 0x20 || first == 0x7f ||
+                   (first == 0xc2 && length == 2 && (unsigned char)bytes[1] < 0xa0);
+
+    return control ? 0 : length;
+}
+
+bool hr__frame_is_plain(const char *text, size_t bytes)
+{
+    size_t length;
+
+    for (; bytes > 0; text += length, bytes -= length) {
+        length = hr__frame_plain(text, bytes);
+        if (length == 0)
+            return false;
+    }
+    return true;
+}
+
 static void pass_ranges(struct stream *s, struct hr_frame_range *ranges, uint32_t count)
 {
     pass(s, ranges, count * sizeof *ranges);
+}
+
+/* Replaces what must not reach a terminal or a log. A text that was cut may end within a
+ * character. */
+static void make_plain(char *text)
+{
+    for (size_t left = strlen(text), length; left > 0; left -= length, text += length) {
+        length = hr__frame_plain(text, left);
+        if (length == 0) {
+            *text = '?';
+            length = 1;
+        }
+    }
 }
 
 static void pass_text(struct stream *s, char *text)
@@ -99,6 +135,7 @@ static void pass_text(struct stream *s, char *text)
         return;
     text[bytes] = '\0';
     s->failed = s->failed || strlen(text) != bytes;
+    make_plain(text);
 }
 
 static void pass_error(struct stream *s, struct hr_frame *f)

@@ -124,10 +124,16 @@ struct hr_frame {
         } traffic;
         struct {
             enum hr_err code;
-            char text[HR_FRAME_TEXT_MAX + 1];
+            char text[HR_FRAME_TEXT_MAX + 1]; /* what is not plain is read as '?' */
         } error;
     } u;
 };
+
+/* Length of the UTF-8 character at `bytes` (`count` >= 1); 0 if it is invalid or a
+ * control character, which could rewrite a terminal or a log. */
+size_t hr__frame_plain(const char *bytes, size_t count);
+/* Whether a text has nothing else. */
+bool hr__frame_is_plain(const char *text, size_t bytes);
 
 /* "HELLO", ...; NULL for an unknown type. */
 const char *hr__frame_name(enum hr_frame_type type);

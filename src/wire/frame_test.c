@@ -273,6 +273,32 @@ TEST(bytes_that_lie_are_refused_with_a_reason)
     refused(HR_FRAME_ERROR, payload + 4, 0, 1, HR_ERR_FORMAT, "wrong");
 }
 
+/* Reads an ERROR frame with this text of a peer. */
+static void check_text(const char *sent, const char *read_as)
+{
+    struct hr_frame frame = {.type = HR_FRAME_ERROR, .u.error.code = HR_ERR_STATE}, read;
+    struct hr_frame_head head;
+    char bytes[ROOM];
+
+    memcpy(frame.u.error.text, sent, strlen(sent) + 1);
+    (void)hr__frame_write(&frame, bytes);
+    CHECK_OK(hr__frame_read_head(bytes, &head, NULL));
+    CHECK_OK(hr__frame_read(bytes, &head, bytes + HR_FRAME_HEAD, &read, NULL));
+    CHECK_EQ_STR(read.u.error.text, read_as);
+}
+
+TEST(texts_of_peers_cannot_rewrite_a_terminal)
+{
+    check_text("rank 0 is held; \xc3\xa9\xe2\x82\xac",
+               "rank 0 is held; \xc3\xa9\xe2\x82\xac");
+    check_text("\x1b[2J\r\nok\x7f\t", "?[2J??ok??");
+    check_text("\xc2\x9b"
+               "31m",
+               "??31m"); /* the control character CSI */
+    check_text("cut \xe2\x82", "cut ??");
+    check_text("\xff\xc0\x80", "???");
+}
+
 TEST(any_changed_bit_of_a_frame_is_found)
 {
     struct hr_frame frame, read;
