@@ -4,6 +4,7 @@
 
 A trial is one run of a random graph by 2 to 8 workers, on a network of namespaces that loses and delays packets. Meanwhile
 the dispatcher, workers and the client are killed, some or all at a time, stopped for a while, and cut off from each other.
+A second run of the same graph, whose client is left alone, shares the workers.
 Batches after the last state of a killed client are outside the surviving history. All other ones must be those of an
 undisturbed run, each once, in order unless the run is unordered, and so must be the lines of its ledger.
 
@@ -22,7 +23,7 @@ import traceback
 
 sys.path.insert(0, os.path.dirname(__file__))
 from lossy_network import Network, is_possible
-from service_support import free_port, keep, token_file
+from service_support import free_port, keep, token_file, wait_until
 from support import graph, headrace, holder, photos, run, temp
 
 SILENT = 90  # seconds without a batch, after all is well again: the run hangs
@@ -144,20 +145,21 @@ class Trial:
         self.epochs *= 1 if self.ordered else 6  # without states they are fast
         self.workers = rng.randrange(2, 9)
         self.every = rng.choice([0.02, 0.1, 0.3])  # seconds between what happens
+        self.team = rng.choice([64, self.workers - 1])  # workers of a run
         self.near = rng.choice([0, 0, 1, self.workers])  # workers on the client's host, for shared memory
         self.network = Network(2 + self.workers, f"{seed} {number}") if network_is_possible else None
         if self.network:
             self.network.loss = rng.choice([0, 0.001, 0.01, 0.03])
             self.network.delay = rng.choice([0, 0.001, 0.01, 0.04])
             self.network.jitter = rng.choice([0, self.network.delay])
-        self.state, self.got, self.ledger = (self.folder / name for name in ("state", "got", "ledger"))
-        self.roles, self.heal_at = [], 0.0
+        self.state, self.got, self.ledger, self.others = (self.folder / name for name in ("state", "got", "ledger", "others"))
+        self.roles, self.bystander, self.heal_at = [], None, 0.0
         self.seen, self.seen_at = 0, time.monotonic()
 
     def __str__(self):
         n = self.network
         net = f"loss {n.loss:.1%}, delay {n.delay * 1e3:.0f}+{n.jitter * 1e3:.0f} ms" if n else "loopback"
-        return (f"{self.shape}, {'ordered' if self.ordered else 'unordered'}, {self.workers} workers ({self.near} near), {net}, "
+        return (f"{self.shape}, {'ordered' if self.ordered else 'unordered'}, {self.workers} workers ({self.near} near, {self.team} for a run), {net}, "
                 f"something each {self.every} s")
 
     def command(self, host):
@@ -169,13 +171,14 @@ class Trial:
     def begin(self):
         token = ["--token-file", token_file("token", "t" * 32)]
         at = f"{self.address(DISPATCHER)}:{7070 if self.network else free_port()}"
-        self.roles.append(Role("dispatcher", DISPATCHER, ["dispatcher", "--listen", at, *token], self))
+        self.roles.append(Role("dispatcher", DISPATCHER, ["dispatcher", "--listen", at, "--workers-per-run", self.team, *token], self))
         for i in range(self.workers):
             host = CLIENT if i < self.near else 2 + i
             self.roles.append(Role(f"worker{i}", host, ["worker", "--dispatcher", at, "--threads", 1, "--listen",
                                                         f"{self.address(host)}:0", *token], self))
-        words = ["run", self.text, "--epochs", self.epochs, "-q", "--batch-digests", self.got, "--bad-records", self.ledger,
-                 "--service", at, *token, *self.more]
+        same = ["run", self.text, "--epochs", self.epochs, "-q", "--service", at, *token, *self.more]
+        self.bystander = Role("bystander", CLIENT, [*same, "--batch-digests", self.others], self)
+        words = [*same, "--batch-digests", self.got, "--bad-records", self.ledger]
         words += ["--state", self.state, "--save-every", self.rng.choice([1, 1, 3, 10])] if self.ordered else ["--ordered", "false"]
         self.client = Role("client", CLIENT, words, self)
         self.roles.append(self.client)
@@ -211,7 +214,7 @@ class Trial:
             self.counts["partitions"] += 1
             hosts = self.rng.sample(range(2 + self.workers), 2)
             self.network.cut(*hosts) if what == "cut" else self.network.cut_off(hosts[0])
-            self.heal_at = time.monotonic() + self.rng.choice([0.1, 1, 4])
+            self.heal_at = time.monotonic() + self.rng.choice([0.1, 1, 1, 4, 4, 12])  # connections last 10 s
         elif not what.startswith("cut"):
             self.kill(self.rng.choice([role for role in self.roles if role.name.startswith(what)]))
 
@@ -247,13 +250,16 @@ class Trial:
         raise Failure(f"the client ends with {process.returncode}: {why}")
 
     def check_others(self):
+        if self.bystander.process.poll():
+            raise Failure(f"the other run ends with {self.bystander.process.returncode}: {self.bystander.log.read_text()}")
         for role in self.roles[:-1]:
             if role.process is not None and role.process.poll() is not None:
                 raise Failure(f"{role.name} ends with {role.process.returncode}: {role.log.read_text()[-500:]}")
 
     def play(self, kills):
         self.begin()
-        next_at = time.monotonic() + 0.3
+        wait_until(lambda: self.others.exists() and self.others.stat().st_size > 0)  # a run must be accepted within 10 s
+        next_at = time.monotonic()
         while not self.is_over():
             self.settle()
             self.check_others()
@@ -263,10 +269,25 @@ class Trial:
                 self.seen_at = time.monotonic()
             self.check_progress()
             time.sleep(0.005)
+        self.finish_other()
         self.compare()
+
+    def finish_other(self):
+        """Without further trouble."""
+        for role in self.roles:
+            role.revive()
+        if self.network:
+            self.network.heal()
+        try:
+            self.bystander.process.wait(SILENT)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"the other run hangs after {len(self.others.read_text().splitlines())} batches") from None
+        self.check_others()
 
     def compare(self):
         wanted, ledger = expected(self.text, self.epochs, self.more)
+        if self.others.read_text().splitlines() != wanted:
+            raise Failure("the other run got other batches, or in another order")
         got = self.got.read_text().splitlines()
         differ = collections.Counter(wanted)
         differ.subtract(got)
@@ -279,8 +300,9 @@ class Trial:
             raise Failure(f"the ledger lists {len(set(lines))} records, not {len(ledger)}")
 
     def close(self):
-        for role in self.roles:
-            role.kill(0)
+        for role in (*self.roles, self.bystander):
+            if role is not None:
+                role.kill(0)
         if self.network:
             self.network.close()
 
