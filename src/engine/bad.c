@@ -102,30 +102,48 @@ void hr__run_locate(const struct hr_graph *graph, uint32_t source,
     append_place(graph, error);
 }
 
+/* Appends an attempt with runner->error, which it clears. NULL without memory. */
+static struct hr_bad *
+add_bad(struct hr_runner *runner, struct hr_block *block, uint32_t at)
+{
+    struct hr_bad *bad = hr__calloc(1, sizeof *bad), **end = &block->bad[at];
+
+    if (bad != NULL)
+        bad->error = runner->error;
+    memset(&runner->error, 0, sizeof runner->error);
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = bad;
+    return bad;
+}
+
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
                       struct hr_block *block, uint32_t at, const struct hr_record_id *ids,
                       char *detail, bool fatal)
 {
     const struct hr_program *p = &runner->engine->stages[0].program;
     size_t path = blamed_path(runner, stage, &runner->error);
-    struct hr_bad *bad = hr__calloc(1, sizeof *bad), **end = &block->bad[at];
+    struct hr_bad *bad = add_bad(runner, block, at);
     uint32_t source;
 
     if (bad == NULL) {
         hr__free(detail);
-        memset(&runner->error, 0, sizeof runner->error);
         return;
     }
-    bad->error = runner->error;
     bad->id = ids[path];
     bad->detail = detail;
     bad->fatal = fatal;
-    memset(&runner->error, 0, sizeof runner->error);
     source = hr__path_source(p, path, &bad->id.index);
     hr__run_locate(runner->engine->graph, source, &bad->id, &bad->error);
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = bad;
+}
+
+void hr__run_note_outside(struct hr_runner *runner, struct hr_block *block, uint32_t at)
+{
+    struct hr_bad *bad = add_bad(runner, block, at);
+
+    runner->thread.failed_node = 0;
+    if (bad != NULL)
+        bad->fatal = bad->outside = true;
 }
 
 bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *last,

@@ -31,6 +31,7 @@ struct hr_bad {
     struct hr_record_id id; /* in the source that the file belongs to */
     char *detail;           /* or NULL */
     bool fatal;             /* no record is at fault: on_error does not apply */
+    bool outside;           /* nor is a node: it is not counted, listed or located */
     bool noted;             /* in the counters and the ledger; set in the first attempt */
     struct hr_bad *next;
 };

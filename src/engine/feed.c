@@ -66,17 +66,24 @@ static struct hr_feed_place place_of(const struct hr_pass *pass, uint32_t row)
                                       block->first + pass->at + row};
 }
 
-/* Nothing comes: no record is at fault. */
+/* Ends the run at this row: the service failed, so no record or node is at fault. */
+static void
+fail_outside(struct hr_pass *pass, uint32_t row, uint32_t node, enum hr_err code)
+{
+    pass->runner->error.code = code;
+    hr__run_note_outside(pass->runner, pass->block, pass->at + row);
+    hr__pass_ended(pass, row, node, HR_RECORD_BAD);
+}
+
+/* Nothing comes. */
 static void give_up(struct hr_pass *pass, uint32_t node, enum hr_err code)
 {
     struct hr_runner *runner = pass->runner;
 
-    if (code == HR_ERR_CANCELLED && hr__pass_stopped(pass)) {
+    if (code == HR_ERR_CANCELLED && hr__pass_stopped(pass))
         memset(&runner->error, 0, sizeof runner->error);
-    } else {
-        runner->error.code = code;
-        hr__pass_fail(pass, pass->chunk->live[0], node, NULL, true);
-    }
+    else
+        fail_outside(pass, pass->chunk->live[0], node, code);
     hr__pass_give_up(pass, node);
 }
 
@@ -92,8 +99,7 @@ static bool take_row(struct hr_pass *pass, const struct hr_segment *segment,
     enum hr_err code = feed->get(feed->user, &place, values, &failed, &runner->error);
 
     if (code != HR_OK) {
-        runner->error.code = code;
-        hr__pass_fail(pass, row, feed->node, NULL, true);
+        fail_outside(pass, row, feed->node, code);
         return true;
     }
     if (failed)

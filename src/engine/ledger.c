@@ -77,12 +77,15 @@ static void add_text(struct hr_str *line, const char *key, const char *text)
     hr__str_add_json(line, text, strlen(text));
 }
 
-/* Returns NULL when out of memory. */
+/* Returns NULL when out of memory; "" where no record is at fault: it marks the place up
+ * to which lines are written. */
 static char *print_line(const struct hr_bad *bad, const char *outcome)
 {
     struct hr_str line;
     char *text;
 
+    if (bad->outside)
+        return hr__strdup("");
     hr__str_init(&line);
     hr__str_add(&line, "{");
     hr__record_json(&bad->id, &line);

@@ -69,6 +69,9 @@ void hr__run_blame(struct hr_runner *runner, uint32_t node);
 void hr__run_note_bad(struct hr_runner *runner, struct hr_stage *stage,
                       struct hr_block *block, uint32_t at, const struct hr_record_id *ids,
                       char *detail, bool fatal);
+/* Ends the run at record `at` because of runner->error, which it clears: what makes the
+ * records failed, not a record or node. */
+void hr__run_note_outside(struct hr_runner *runner, struct hr_block *block, uint32_t at);
 /* Sets the record's identity in the error and appends the record, or the file that it is
  * in, to the message. */
 void hr__run_locate(const struct hr_graph *graph, uint32_t source,

@@ -49,7 +49,8 @@ static bool note_bad(struct hr_stage *stage, struct hr_block *block, uint32_t at
         enum hr_err code = bad->error.code;
         bool fatal = bad->fatal || hr__error_is_fatal(code);
 
-        uint64_t errors = __atomic_add_fetch(&engine->errors, 1, __ATOMIC_RELAXED);
+        uint64_t errors =
+            __atomic_add_fetch(&engine->errors, !bad->outside, __ATOMIC_RELAXED);
 
         fails |= fatal;
         hr__ledger_add(&engine->ledger, bad, stage->number, block->epoch, after,

@@ -4,7 +4,7 @@ import random
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from service_support import Service, digest, killed_run
+from service_support import Service, digest, killed_run, token_file
 from support import at_place, graph, main, one_line, photos, run, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
@@ -147,6 +147,19 @@ def a_bad_record_that_is_dropped_after_the_cut_is_not_bad():
             assert here.read_text() == there.read_text(), file
             lines.append(here.read_text().count("\n"))
     assert 0 < lines[0] < lines[1], lines
+
+
+@test
+def no_record_is_blamed_for_the_service():
+    text = graph("outside.yaml", images(spoil(temp / "bad", 4)) + augment + "  - record.filter: {expr: \"label < 5\"}\n" + batches)
+    token = ["--token-file", token_file("token", "t" * 32)]
+    with Service(1, options=token, worker_options=token) as service:
+        for policy in ["fail", "skip"]:
+            ledger = temp / f"outside-{policy}.jsonl"
+            done = run("run", text, "-q", "--errors", policy, "--bad-records", ledger, "--service", service.address, code=1)
+            one_line(done, "headrace: the dispatcher refuses this client: a token is needed")
+            assert "node" not in done.stderr and "record" not in done.stderr, done.stderr
+            assert ledger.read_text() == "", ledger.read_text()
 
 
 @test
