@@ -22,6 +22,8 @@
 #define HEDGE_NS (2000 * HR_FLEET_MS)
 #define ABSENT_NS (1000 * HR_FLEET_MS)
 #define LISTS_BYTES ((size_t)1 << 20) /* of lists of workers, sent at each tick */
+#define REFUSED_LOGGED 10u            /* connections in REFUSED_NS */
+#define REFUSED_NS (10000 * HR_FLEET_MS)
 #define IDLE_NS (60000 * HR_FLEET_MS) /* a job without a client is forgotten */
 
 static struct hr_net *net_of(struct hr_dispatcher_process *d)
@@ -375,6 +377,27 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
     hr_buffer_unref(data);
 }
 
+/* Strangers connect as often as they like: the log names some, and counts the others. */
+static void log_refused(struct hr_dispatcher_process *d, const char *why)
+{
+    if (d->refused++ == 0)
+        d->refused_ns = hr__now_ns();
+    if (d->refused <= REFUSED_LOGGED)
+        hr__events_add(d->events, "connection_refused", "why", why, NULL);
+}
+
+static void log_refused_others(struct hr_dispatcher_process *d)
+{
+    char text[64];
+
+    if (d->refused == 0 || hr__now_ns() - d->refused_ns < REFUSED_NS)
+        return;
+    snprintf(text, sizeof text, "%u others within 10 s", d->refused - REFUSED_LOGGED);
+    if (d->refused > REFUSED_LOGGED)
+        hr__events_add(d->events, "connection_refused", "why", text, NULL);
+    d->refused = 0;
+}
+
 static void
 log_lost(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_error *why)
 {
@@ -382,7 +405,7 @@ log_lost(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_error *
     const char *text = p->goodbye ? "it said goodbye" : why->message;
 
     if (!p->known)
-        hr__events_add(d->events, "connection_refused", "why", text, NULL);
+        log_refused(d, text);
     else if (p->address != NULL)
         hr__events_add(d->events, "worker_left", "worker", p->address, "why", text, NULL);
     else
@@ -410,6 +433,7 @@ static void on_tick(void *user)
     perform(d);
     send_lists(d);
     review_jobs(d);
+    log_refused_others(d);
 }
 
 static const struct hr_net_hooks hooks = {

@@ -395,6 +395,20 @@ def a_full_disk_under_the_log_stops_nothing():
 
 
 @test
+def strangers_do_not_fill_the_log():
+    path = temp / "strangers.jsonl"
+    with Service(0, options=["--events", path]) as service:
+        host, port = service.address.split(":")
+        for _ in range(500):
+            with socket.create_connection((host, int(port)), timeout=LONG) as stranger:
+                stranger.sendall(b"x" * 100)
+        wait_until(lambda: " others within 10 s" in path.read_text())
+    refused = [e["why"] for line in path.read_text().splitlines() if (e := json.loads(line))["event"] == "connection_refused"]
+    assert len(refused) < 50, len(refused)
+    assert len(refused) - 1 + int(refused[-1].split()[0]) == 500, refused[-1]
+
+
+@test
 def settings_come_from_the_file_then_the_environment_then_the_command_line():
     file = temp / "dispatcher.conf"
     file.write_text("# a comment\n\nlisten: 127.0.0.1:0\n  peers:  77  \njobs: 5\ninsecure: yes\nevents: /some where:else\n")
