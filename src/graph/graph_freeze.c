@@ -346,8 +346,8 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
     if (code == HR_OK)
         code = gather_inputs(f, n, &inputs);
     n->schema.records = -1;
-    if (code == HR_OK && n->op->source.prepare != NULL)
-        code = n->op->source.prepare(n->params, &n->state, f->error);
+    if (code == HR_OK && n->op->prepare != NULL)
+        code = n->op->prepare(n->params, &n->state, f->error);
     if (code == HR_OK)
         code = name_fields(
             n, n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL,
@@ -411,7 +411,7 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
     size_t key_count = 0;
     enum hr_err code = HR_OK;
 
-    assert(n->state == NULL || n->op->source.prepare != NULL);
+    assert(n->state == NULL || n->op->prepare != NULL);
     n->side_file = side_file(f->graph, n);
     if (n->op->open == NULL)
         return HR_OK;

@@ -91,7 +91,7 @@ struct hr_infer {
         *fields; /* the op's bound fields in `output`, in table order, FIELDS unrolled */
     size_t field_count;
     struct hr_error *error; /* never NULL; node, op are filled in by the caller */
-    const void *state;      /* what hr_op_source.prepare made, or NULL; once the graph is
+    const void *state;      /* what prepare made, or NULL; once the graph is
                              * frozen, what open() made */
 };
 
@@ -244,10 +244,6 @@ struct hr_source_rows {
 
 /* SOURCE: an op that makes records out of an index. */
 struct hr_op_source {
-    /* Reads what the schema follows from (the columns of a table), before binds and
-     * infer: makes the state, which open then completes. NULL: the parameters suffice. */
-    HR_CHECK enum hr_err (*prepare)(const void *params, void **ret_state,
-                                    struct hr_error *error);
     /* What was found when the source was opened, for people; NULL: nothing to say. The
      * text is the state's. */
     const char *(*note)(const void *state);
@@ -497,19 +493,24 @@ struct hr_op {
      * the node is added. On failure error->param names the parameter. NULL: nothing. */
     HR_CHECK enum hr_err (*check)(const void *params, struct hr_error *error);
 
+    /* Makes the state that the schema follows from (the columns of a table), before binds
+     * and infer; open, if there is one, completes it. NULL: the parameters suffice. */
+    HR_CHECK enum hr_err (*prepare)(const void *params, void **ret_state,
+                                    struct hr_error *error);
+
     /* Check what needs the input (relations between parameters and fields, shapes,
      * meanings), and turn the input schema into the output schema. */
     HR_CHECK enum hr_err (*infer)(struct hr_infer *infer);
 
     /* Fields that the op touches although no FIELD parameter names them (those of an
-     * expression); they are bound after the table's. `state` is what source.prepare made,
+     * expression); they are bound after the table's. `state` is what prepare made,
      * or NULL; `input` is NULL for a source. NULL: none. */
     HR_CHECK enum hr_err (*binds)(const void *params, const void *state,
                                   const struct hr_schema *input,
                                   struct hr_bindings *bindings, struct hr_error *error);
 
     /* Make shared read-only state out of the parameters; NULL when none is needed.
-     * *ret_state is what source.prepare made, or NULL, and stays as it is on failure.
+     * *ret_state is what prepare made, or NULL, and stays as it is on failure.
      * close gets what either made, never NULL. Sources look at their data here. */
     HR_CHECK enum hr_err (*open)(const struct hr_open *open, void **ret_state);
     void (*close)(void *state);

@@ -79,7 +79,7 @@ struct hr_column_source { /* the state */
     size_t where_at[HR_EXPR_REFS_MAX]; /* the columns of its fields */
 };
 
-/* Takes over the files; on failure, too. For hr_op_source.prepare. */
+/* Takes over the files; on failure, too. For hr_op.prepare. */
 HR_CHECK enum hr_err
 hr__column_source_create(const struct hr_column_format *format, void *files,
                          const struct hr_columns *columns, uint64_t records,

@@ -17,7 +17,7 @@ TEST(every_op_is_described)
         CHECK(i == 0 || strcmp(ops[i - 1]->name, op->name) < 0);
         CHECK(op->summary != NULL && op->summary[0] != '\0' && op->version > 0);
         CHECK(op->infer != NULL);
-        CHECK((op->open == NULL) == (op->close == NULL));
+        CHECK((op->open == NULL && op->prepare == NULL) == (op->close == NULL));
         CHECK(!(op->traits & HR_TRAIT_PURE) || !(op->traits & HR_TRAIT_RANDOM));
         CHECK(!(op->traits & HR_TRAIT_AFFINE) || (op->traits & HR_TRAIT_POINTWISE));
         CHECK((op->kind == HR_OP_ORDER) == (op->order.map != NULL));

@@ -158,8 +158,8 @@ static inline enum hr_err bench_bind(struct bench *b, struct bench_node *n)
 {
     n->count = hr__params_bindings(n->op->params, n->op->param_count, n->params, n->names,
                                    n->access, HR_LIST_MAX * 2);
-    if (n->op->source.prepare != NULL)
-        HR_TRY(n->op->source.prepare(n->params, &n->state, &b->error));
+    if (n->op->prepare != NULL)
+        HR_TRY(n->op->prepare(n->params, &n->state, &b->error));
     if (n->op->binds != NULL)
         HR_TRY(n->op->binds(n->params, n->state, &b->schema, &n->more, &b->error));
     for (size_t i = 0; i < n->more.count; i++) {

@@ -32,7 +32,7 @@ TEST(descriptors_are_whole)
     {
         bool ok = op->summary != NULL && op->version > 0 && strchr(op->name, '.') != NULL;
 
-        ok = ok && (op->open == NULL) == (op->close == NULL);
+        ok = ok && (op->open == NULL && op->prepare == NULL) == (op->close == NULL);
         ok = ok && op->infer != NULL;
         switch (op->kind) {
         case HR_OP_SOURCE:

@@ -101,12 +101,11 @@ const char *hr__row_source_key_name(const void *params, const void *state, size_
 HR_CHECK enum hr_err
 hr__row_source_key(const void *params, const void *state, size_t i, uint64_t index,
                    struct hr_str *out, struct hr_error *error);
-#define HR_ROW_SOURCE(prepare_)                                                          \
+#define HR_ROW_SOURCE                                                                    \
     {                                                                                    \
-        .prepare = (prepare_), .note = hr__row_source_note,                              \
-        .count = hr__shard_source_count, .locate = hr__shard_source_locate,              \
-        .ahead = hr__shard_source_ahead, .key_name = hr__row_source_key_name,            \
-        .key = hr__row_source_key                                                        \
+        .note = hr__row_source_note, .count = hr__shard_source_count,                    \
+        .locate = hr__shard_source_locate, .ahead = hr__shard_source_ahead,              \
+        .key_name = hr__row_source_key_name, .key = hr__row_source_key                   \
     }
 
 #endif

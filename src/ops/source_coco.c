@@ -334,9 +334,9 @@ const struct hr_op hr_op_source_coco = {
     .close = coco_close,
     .identity = coco_identity,
     .apply = coco_apply,
+    .prepare = coco_prepare,
     .source =
         {
-                 .prepare = coco_prepare,
                  .note = coco_note,
                  .classes_param = "classes",
                  .count = coco_count,

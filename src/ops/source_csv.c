@@ -311,6 +311,7 @@ const struct hr_op hr_op_source_csv = {
     .close = csv_close,
     .identity = hr__shard_source_identity,
     .apply = hr__row_source_apply,
-    .source = HR_ROW_SOURCE(csv_prepare),
+    .prepare = csv_prepare,
+    .source = HR_ROW_SOURCE,
     .memory = HR_SHARD_MEMORY,
 };

@@ -156,6 +156,7 @@ const struct hr_op hr_op_source_jsonl = {
     .close = jsonl_close,
     .identity = hr__shard_source_identity,
     .apply = hr__row_source_apply,
-    .source = HR_ROW_SOURCE(jsonl_prepare),
+    .prepare = jsonl_prepare,
+    .source = HR_ROW_SOURCE,
     .memory = HR_SHARD_MEMORY,
 };

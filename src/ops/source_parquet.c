@@ -236,8 +236,8 @@ const struct hr_op hr_op_source_parquet = {
     .close = hr__column_source_close,
     .identity = hr__column_source_identity,
     .apply = hr__column_source_apply,
-    .source = {.prepare = parquet_prepare,
-               .note = hr__column_source_note,
+    .prepare = parquet_prepare,
+    .source = {.note = hr__column_source_note,
                .count = hr__column_source_count,
                .drops = parquet_drops,
                .apply_rows = hr__column_source_apply_rows,
@@ -246,5 +246,5 @@ const struct hr_op hr_op_source_parquet = {
                .key_name = hr__column_source_key_name,
                .key = hr__column_source_key},
     .learner.tell = parquet_tell,
-    .memory = {.kept = parquet_kept,     .limit = parquet_limit},
+    .memory = {.kept = parquet_kept, .limit = parquet_limit        },
 };

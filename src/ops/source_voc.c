@@ -548,9 +548,9 @@ const struct hr_op hr_op_source_voc = {
     .close = voc_close,
     .identity = voc_identity,
     .apply = voc_apply,
+    .prepare = voc_prepare,
     .source =
         {
-                 .prepare = voc_prepare,
                  .note = voc_note,
                  .classes_param = "classes",
                  .count = voc_count,
