@@ -103,6 +103,7 @@ __all__ = [
     "order_skip",
     "order_split",
     "order_take",
+    "record_classes",
     "record_drop",
     "record_filter",
     "record_flat",
@@ -4007,6 +4008,42 @@ def order_take(
     return pipeline._then("order.take", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("record.classes")
+def record_classes(
+    pipeline: Pipeline,
+    field: str,
+    classes: str | Sequence[str],
+    *,
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Name the classes whose numbers a field has.
+
+    Operator `record.classes`, kind map, version 1; pure, zero copy, batched.
+
+    For labels that come as numbers: in tables, arrays and data sets in Python. States,
+    `inspect` and contact sheets then have the names, and resuming with others, or
+    mixing with a source that numbers classes otherwise, is refused. The numbers stay as
+    they are and are not checked: -1 for a record without a label is fine.
+
+    Args:
+        pipeline: what the operator reads.
+        field: the field with class numbers: integers of any shape; field, required.
+        classes: names of the classes in the order of their numbers, from 0; list of
+            strings, 1 to 16777216 items, required.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"field": field, "classes": classes}
+    defaults: dict[str, Any] = {}
+    return pipeline._then("record.classes", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("record.drop")
 def record_drop(
     pipeline: Pipeline,
@@ -6193,6 +6230,7 @@ class Methods:
     shuffle = order_shuffle
     skip = order_skip
     take = order_take
+    classes = record_classes
     drop = record_drop
     where = record_filter
     flat = record_flat

@@ -48,6 +48,22 @@ def _is_dataset(dataset: Any) -> bool:
     return datasets is not None and type(dataset) is getattr(datasets, "Dataset", None)
 
 
+def class_names(dataset: Any) -> dict[str, list[str]]:
+    """{field: names} of the class numbers of a Hugging Face dataset."""
+    if not _is_dataset(dataset) or dataset.format["type"] == "custom":
+        return {}
+    kind = sys.modules["datasets"].ClassLabel
+    found = {}
+    for key in dataset.format["columns"]:
+        feature = dataset.features[key]
+        for name, part in feature.items() if isinstance(feature, dict) else ((None, feature),):
+            label = _inner(part) or part
+            path = [key] if name is None else [key, name]
+            if isinstance(label, kind) and label.names and not _is_empty(dataset, path):
+                found[".".join(path)] = list(label.names)
+    return found
+
+
 def of(dataset: Any, items: Structure) -> object | None:
     """What `_headrace.arrow_rows` made of the fields of the items; None: they are made by calling it."""
     table = getattr(dataset, "table", None)

@@ -135,7 +135,8 @@ def from_dataset(
             datasets do, that is called with the list of all records that a thread makes next, unless
             `seed_globals`. Hugging Face datasets of numbers, text, bytes and lists of numbers without None,
             in the default format or NumPy's, are read from their Arrow memory, without Python. What is
-            None in all of their items (the path of embedded pictures) is left out.
+            None in all of their items (the path of embedded pictures) is left out. Their class labels
+            keep the names of their classes.
         names: names of the fields, or of those of a dict that are wanted. Batches are mappings
             then. By default fields are called by the keys of dicts and names of named tuples,
             "image" and "label" in pairs of a picture and a number, "field0", ... in other tuples,
@@ -159,7 +160,11 @@ def from_dataset(
     if not isinstance(dataset, Sized) or not hasattr(dataset, "__getitem__"):
         raise ArgumentError(f"{what}: the object needs __len__ and __getitem__; try hr.from_iterable", param="dataset")
     check_options("code.source", variant, version, seed_globals)
-    return source_of(dataset, what, names, outputs, variant, version, seed_globals, name)
+    made = source_of(dataset, what, names, outputs, variant, version, seed_globals, name)
+    for field, classes in arrow_rows.class_names(dataset).items() if outputs is None else ():
+        if names is None or field.partition(".")[0] in names:
+            made = made.classes(field, classes)
+    return made
 
 
 def source_of(

@@ -216,3 +216,31 @@ def test_the_memory_outlives_the_dataset(rng: random.Random) -> None:
     del dataset
     got += [batch["text"][0] for batch in run]
     assert got == wanted
+
+
+def test_class_labels_keep_their_names(tmp_path: pathlib.Path) -> None:
+    label = datasets.ClassLabel(names=["cat", "dog"])
+    features = datasets.Features(
+        {
+            "label": label,
+            "tags": datasets.List(datasets.ClassLabel(names=["small", "old", "wet"])),
+            "at": {"place": datasets.ClassLabel(names=["in", "out"]), "x": datasets.Value("int64")},
+            "none": label,
+            "x": datasets.Value("int64"),
+        }
+    )
+    rows = [{"label": i % 2, "tags": [i % 3, 1], "at": {"place": 1, "x": i}, "none": None, "x": i} for i in range(6)]
+    data = datasets.Dataset.from_list(rows, features=features)
+    named = {"label": ("cat", "dog"), "tags": ("small", "old", "wet"), "at.place": ("in", "out")}
+
+    def classes(dataset: Any, **options: Any) -> dict[str, tuple[str, ...]]:
+        return {field.name: field.classes for field in hr.from_dataset(dataset, **options).fields if field.classes}
+
+    assert classes(data) == classes(saved(tmp_path / "data", data)) == named
+    assert classes(data.with_format("numpy", columns=["x", "label"])) == {"label": named["label"]}
+    assert classes(data, names=["x", "tags"]) == {"tags": named["tags"]}
+    assert classes(data.select_columns(["label", "x"]), outputs={"label": hr.spec("float32"), "x": "int64"}) == {}
+    assert classes(data.with_transform(lambda batch: {"y": batch["x"]})) == {}
+    pipe = hr.from_dataset(data.select_columns(["label", "x"])).batch(4)
+    assert [batch["label"].tolist() for batch in pipe.loader(output="numpy")] == [[0, 1, 0, 1], [0, 1]]
+    assert [list(batch) for batch in pipe.loader(output="numpy")] == [["label", "x"]] * 2

@@ -207,6 +207,35 @@ def test_classes_are_shown_and_follow_the_field(animals: pathlib.Path, command: 
     assert shown["nodes"][0]["fields"][1]["classes"] == ["cat", "dog"]
 
 
+def test_classes_of_numbers_are_named() -> None:
+    def numbers(*classes: str) -> hr.Pipeline:
+        return hr.from_columns({"x": [0.5, 1.5, 2.5], "kind": [1, 0, -1]}).classes("kind", classes)
+
+    pipe = numbers("cat", "dog")
+    assert pipe.fields["kind"].classes == pipe.batch(2).fields["kind"].classes == ("cat", "dog")
+    assert pipe.where("x < 2").rename(fields={"kind": "animal"}).fields["animal"].classes == ("cat", "dog")
+    (batch,) = pipe.batch(9).loader(output="numpy")
+    assert batch.kind.tolist() == [1, 0, -1]
+    assert hr.from_yaml(hr.range(3).classes("value", ["zero", "one"]).to_yaml()).fields["value"].classes == (
+        "zero",
+        "one",
+    )
+    assert pipe.fingerprint != numbers("dog", "cat").fingerprint
+    assert pipe.batch(2).classes("kind", ["a", "b"]).fields["kind"].classes == ("a", "b")
+    with pytest.raises(hr.ArgumentError, match='two classes are called "cat"'):
+        _ = numbers("dog", "cat", "emu", "cat").fields
+    with pytest.raises(hr.DtypeError, match='field "x" is float64'):
+        _ = pipe.classes("x", ["cat"]).fields
+    with pytest.raises(hr.HeadraceError, match="classes"):
+        _ = hr.concat(pipe, numbers("dog", "cat")).fields
+    run = pipe.batch(1).loader()
+    next(iter(run))
+    other = numbers("cat", "emu").batch(1).loader()
+    with pytest.raises(hr.StateMismatchError, match="class 1 was 'dog' then, and is 'emu' now"):
+        other.load_state_dict(run.state_dict())
+        list(other)
+
+
 def test_a_validation_set_never_gets_other_numbers(animals: pathlib.Path) -> None:
     train = hr.files(animals / "train", labels="folder")
     classes = train.fields["label"].classes

@@ -30,6 +30,20 @@ static void print_field(const struct hr_graph_node *n, const struct hr_field *fi
     hr__str_add(out, "]}");
 }
 
+/* Whether the classes are the node's, and not those of a field that comes in. */
+static bool names_them(const struct hr_graph *graph, const struct hr_graph_node *n,
+                       const struct hr_field_classes *classes)
+{
+    for (size_t i = 0; i < n->input_count; i++) {
+        const struct hr_schema *schema = &graph->nodes[n->inputs[i]].schema;
+
+        for (size_t k = 0; k < schema->count; k++)
+            if (schema->fields[k].classes == classes)
+                return false;
+    }
+    return true;
+}
+
 void hr__state_print_classes(const struct hr_graph *graph, struct hr_str *out)
 {
     bool first = true;
@@ -37,10 +51,11 @@ void hr__state_print_classes(const struct hr_graph *graph, struct hr_str *out)
     for (size_t i = 0; i < graph->count; i++) {
         const struct hr_graph_node *n = &graph->nodes[i];
 
-        for (size_t k = 0; n->input_count == 0 && k < n->schema.count; k++) {
+        for (size_t k = 0; k < n->schema.count; k++) {
             const struct hr_field *field = &n->schema.fields[k];
 
-            if (field->classes == NULL || field->classes->count > CLASSES_MAX)
+            if (field->classes == NULL || field->classes->count > CLASSES_MAX ||
+                !names_them(graph, n, field->classes))
                 continue;
             print_field(n, field, first, out);
             first = false;

@@ -131,6 +131,7 @@ static const struct row rows[] = {
     {"order.skip",                 "{count: 5}",                                              NUMBERS                             },
     {"order.split",                "{fractions: [0.5, 0.5], part: 0, by: index}",             NUMBERS                             },
     {"order.take",                 "{count: 5}",                                              NUMBERS                             },
+    {"record.classes",             "{field: label, classes: [low, middle, high]}",            PICTURES                            },
     {"record.drop",                "{fields: [label]}",                                       PICTURES                            },
     {"record.filter",              "{expr: \"label != 1\"}",                                  PICTURES                            },
     {"record.flat",                "{fields: boxes}",                                         SCENES                              },
