@@ -20,6 +20,7 @@ static const char *const texts[] = {
          "  - batch.unbatch: {}\n"
          "  - order.skip: {count: 3}\n"
          "  - batch.stack: {size: 8}\n",
+    HEAD "  - batch.bucket: {by: value, boundaries: [300, 700], size: 5}\n",
 };
 #define GRAPHS (sizeof texts / sizeof texts[0])
 

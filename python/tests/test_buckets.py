@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import json
 import pathlib
 import random
 from typing import Any
@@ -266,3 +267,26 @@ def test_bad_records_are_listed_once_if_a_run_resumes(
     for at in rng.sample(range(20, len(whole) - 30), 4):
         assert batches(tmp_path / str(at), at) == whole
         assert (tmp_path / str(at)).read_text() == (tmp_path / "whole").read_text()
+
+
+@pytest.mark.parametrize(
+    "state", ["x", "5", " 5 ", "5  6 ", "99999 ", "-1 ", "3 3 ", "18446744073709551617 ", "1 2 3 4 5 6 7 8 9 10 11 12 "]
+)
+def test_a_damaged_state_is_refused_or_resumed(state: str) -> None:
+    pipe = hr.range(400).shuffle().bucketed_batch([100, 250], 4, by="value")
+    loader = pipe.loader(output="numpy")
+    running = iter(loader)
+    for _ in range(40):
+        next(running)
+    saved = loader.state_dict()
+    text = json.loads(saved["engine"])
+    assert text["nodes"][0]["node"] == "batch.bucket" and text["nodes"][0]["state"]
+    text["nodes"][0]["state"] = state
+    saved["engine"] = json.dumps(text)
+    again = pipe.loader(output="numpy")
+    try:
+        again.load_state_dict(saved)
+        list(again)
+        assert state.startswith("1 2 3")  # records that the run can make
+    except hr.HeadraceError as error:
+        assert "damaged" in str(error)

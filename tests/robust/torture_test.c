@@ -90,6 +90,16 @@ static const char stages[] =
     "  - image.gaussian_blur: {size: 5}\n"
     "  - batch.pad: {size: 2, lengths: image}\n";
 
+static const char buckets[] =
+    "headrace: 1\n"
+    "params:\n"
+    "  data: {type: path}\n"
+    "  index: {type: path}\n"
+    "pipeline:\n"
+    "  - source.list: {path: \"${data}/../words\"}\n"
+    "  - order.repeat: {count: 15}\n"
+    "  - batch.bucket: {by: text, boundaries: [2, 4], elements: 6}\n";
+
 struct torture {
     const char *text;
     int threads;
@@ -216,6 +226,7 @@ TEST(any_failing_allocation_ends_a_run_inline)
             HR_FAULT_ALLOC);
     torture(&(struct torture){joined, 0, HR_ON_ERROR_FAIL, false, false}, HR_FAULT_ALLOC);
     torture(&(struct torture){made, 0, HR_ON_ERROR_FAIL, false, false}, HR_FAULT_ALLOC);
+    torture(&(struct torture){buckets, 0, HR_ON_ERROR_FAIL, true, false}, HR_FAULT_ALLOC);
 }
 
 TEST(any_failing_allocation_ends_a_run_in_threads)
