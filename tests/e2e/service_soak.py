@@ -25,6 +25,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 from lossy_network import Network, is_possible
 from service_support import free_port, keep, token_file, wait_until
 from support import graph, headrace, holder, photos, run, temp
+from tls_support import own, trusted
 
 SILENT = 90  # seconds without a batch, after all is well again: the run hangs
 KILLS_OF_TRIAL = 60
@@ -146,6 +147,8 @@ class Trial:
         self.workers = rng.randrange(2, 9)
         self.every = rng.choice([0.02, 0.1, 0.3])  # seconds between what happens
         self.team = rng.choice([64, self.workers - 1])  # workers of a run
+        self.tls = rng.random() < 0.3 and shutil.which("openssl") is not None
+        self.compress = rng.choice(["auto", "zstd", "none"])
         self.near = rng.choice([0, 0, 1, self.workers])  # workers on the client's host, for shared memory
         self.network = Network(2 + self.workers, f"{seed} {number}") if network_is_possible else None
         if self.network:
@@ -159,7 +162,8 @@ class Trial:
     def __str__(self):
         n = self.network
         net = f"loss {n.loss:.1%}, delay {n.delay * 1e3:.0f}+{n.jitter * 1e3:.0f} ms" if n else "loopback"
-        return (f"{self.shape}, {'ordered' if self.ordered else 'unordered'}, {self.workers} workers ({self.near} near, {self.team} for a run), {net}, "
+        how = [self.shape, "ordered" if self.ordered else "unordered", "TLS" if self.tls else "no TLS", self.compress]
+        return (f"{', '.join(how)}, {self.workers} workers ({self.near} near, {self.team} for a run), {net}, "
                 f"something each {self.every} s")
 
     def command(self, host):
@@ -170,13 +174,16 @@ class Trial:
 
     def begin(self):
         token = ["--token-file", token_file("token", "t" * 32)]
+        listens = own("soak", names="DNS:soak") if self.tls else []
+        trusts = [*trusted(), "--tls-name", "soak"] if self.tls else []
         at = f"{self.address(DISPATCHER)}:{7070 if self.network else free_port()}"
-        self.roles.append(Role("dispatcher", DISPATCHER, ["dispatcher", "--listen", at, "--workers-per-run", self.team, *token], self))
+        self.roles.append(Role("dispatcher", DISPATCHER, ["dispatcher", "--listen", at, "--workers-per-run", self.team, *token, *listens], self))
         for i in range(self.workers):
             host = CLIENT if i < self.near else 2 + i
             self.roles.append(Role(f"worker{i}", host, ["worker", "--dispatcher", at, "--threads", 1, "--listen",
-                                                        f"{self.address(host)}:0", *token], self))
-        same = ["run", self.text, "--epochs", self.epochs, "-q", "--service", at, *token, *self.more]
+                                                        f"{self.address(host)}:0", "--compress", self.compress, *token,
+                                                        *listens, *trusts], self))
+        same = ["run", self.text, "--epochs", self.epochs, "-q", "--service", at, *token, *trusts, *self.more]
         self.bystander = Role("bystander", CLIENT, [*same, "--batch-digests", self.others], self)
         words = [*same, "--batch-digests", self.got, "--bad-records", self.ledger]
         words += ["--state", self.state, "--save-every", self.rng.choice([1, 1, 3, 10])] if self.ordered else ["--ordered", "false"]
