@@ -168,22 +168,50 @@ static bool is_fixed(const struct chain *chain, size_t at)
     return true;
 }
 
-/* Where Pecan's rule asks for what is not legal here, it changes nothing. */
-static void pecan(const struct chain *chain, const struct hr_order_chain *orders,
-                  struct hr_order *order)
+static bool is_half(const struct hr_field *field)
+{
+    return field != NULL && (field->dtype == HR_F16 || field->dtype == HR_BF16);
+}
+
+/* Whether the node casts to a type for which few kernels exist. */
+static bool casts_to_half(const struct hr_graph *graph, const struct hr_graph_node *n)
+{
+    const struct hr_schema *input = &graph->nodes[n->inputs[0]].schema;
+
+    for (size_t i = 0; i < n->field_count; i++)
+        if (n->field_access[i] == HR_ACCESS_UPDATE &&
+            is_half(hr__schema_get(&n->schema, n->field_names[i])) &&
+            !is_half(hr__schema_get(input, n->field_names[i])))
+            return true;
+    return false;
+}
+
+/* Where Pecan's rule asks for what is not legal in a section, that stays as written. */
+static void pecan(const struct reorder *r, const struct chain *chain,
+                  const struct hr_order_chain *orders, struct hr_order *order)
 {
     struct hr_pecan_step steps[HR_ORDER_STEPS_MAX];
-    uint8_t found[HR_ORDER_STEPS_MAX];
+    uint8_t found[HR_ORDER_STEPS_MAX], tried[HR_ORDER_STEPS_MAX];
 
     for (size_t i = 0; i < chain->count; i++) {
         const struct hr_order_step *step = &chain->steps[i];
+        double inflation = step->growth * step->kept;
 
-        steps[i] = (struct hr_pecan_step){.inflation = step->growth * step->kept,
-                                          .fixed = is_fixed(chain, i)};
+        steps[i] = (struct hr_pecan_step){
+            .inflation = inflation,
+            .fixed = is_fixed(chain, i),
+            .last = inflation < 1 &&
+                    casts_to_half(r->graph, &r->graph->nodes[chain->nodes[i]])};
     }
     hr__order_pecan(steps, chain->count, found);
-    if (hr__order_is_legal(orders, found))
-        memcpy(order->steps, found, chain->count);
+    for (size_t from = 0, to; from < chain->count; from = to + 1) {
+        for (to = from; to < chain->count && !steps[to].fixed;)
+            to++;
+        memcpy(tried, order->steps, sizeof tried);
+        memcpy(tried + from, found + from, to - from);
+        if (hr__order_is_legal(orders, tried))
+            memcpy(order->steps, tried, sizeof tried);
+    }
 }
 
 /* The cheapest order under cedar's model: time and bytes are linear in the bytes that a
@@ -231,7 +259,7 @@ find_order(const struct reorder *r, struct chain *chain, struct hr_error *reterr
     if (r->settings->rule == HR_RULE_HEADRACE)
         order = best;
     else if (r->settings->rule == HR_RULE_PECAN)
-        pecan(chain, &orders, &order);
+        pecan(r, chain, &orders, &order);
     else if (r->settings->rule == HR_RULE_CEDAR)
         HR_TRY(cedar(r, chain, &order, reterr));
     assert(hr__order_is_legal(&orders, order.steps));
