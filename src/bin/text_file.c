@@ -12,6 +12,23 @@
 
 #define TEXT_BYTES_MAX ((size_t)4 << 20)
 
+/* Says where a text has a NUL, or that it is too long. */
+static int no_text(const char *name, const char *what, const char *text, size_t length)
+{
+    const char *nul = memchr(text, '\0', length), *line = text, *end;
+    size_t lines = 1;
+
+    if (nul == NULL)
+        return cli_usage("%s is not %s: it is larger than %zu MiB", name, what,
+                         TEXT_BYTES_MAX >> 20);
+    while ((end = memchr(line, '\n', (size_t)(nul - line))) != NULL) {
+        line = end + 1;
+        lines++;
+    }
+    return cli_usage("%s is not %s: line %zu, column %zu is a NUL byte", name, what,
+                     lines, (size_t)(nul - line) + 1);
+}
+
 int text_file_read(const char *path, const char *what, char **ret_text)
 {
     bool is_input = strcmp(path, "-") == 0;
@@ -28,7 +45,7 @@ int text_file_read(const char *path, const char *what, char **ret_text)
     else if (ferror(file))
         code = cli_failed("cannot read %s: %s", path, strerror(errno));
     else if (length == TEXT_BYTES_MAX || memchr(text, '\0', length) != NULL)
-        code = cli_usage("%s is not %s", is_input ? "standard input" : path, what);
+        code = no_text(is_input ? "standard input" : path, what, text, length);
     if (file != NULL && !is_input)
         fclose(file);
     if (code != CLI_OK) {
