@@ -166,6 +166,7 @@ PyObject *ext_take_text(char *text);
 PyObject *ext_graph_profile(PyObject *self, PyObject *args);
 PyObject *ext_graph_profile_save(PyObject *self, PyObject *args);
 PyObject *ext_graph_profile_load(PyObject *self, PyObject *args);
+PyObject *ext_check_profile(PyObject *module, PyObject *args);
 PyObject *ext_graph_optimize(PyObject *self, PyObject *args);
 PyObject *ext_graph_caches(PyObject *self, PyObject *args);
 PyObject *ext_graph_variants(PyObject *self, PyObject *args);

@@ -96,6 +96,9 @@ static PyMethodDef functions[] = {
      "Add a batch to a digest as `headrace run --digest` does."                                             },
     {"merge_states",     ext_merge_states,   METH_O,
      "merge_states(states) -> str\n--\n\nOne state of those of all ranks of a world."                       },
+    {"check_profile",    ext_check_profile,  METH_VARARGS,
+     "check_profile(text, name)\n--\n\nRaise the first error of a profile, with its "
+     "place in file `name`."                                                                                },
     {"live_objects",     live_objects,       METH_NOARGS,
      "live_objects() -> dict[str, int]\n--\n\nHandles alive by class, for leak tests."                      },
     {"_close_iterators", ext_iters_close,    METH_NOARGS,

@@ -154,6 +154,23 @@ PyObject *ext_graph_profile_save(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+PyObject *ext_check_profile(PyObject *module, PyObject *args)
+{
+    struct hr_profile *profile = NULL;
+    struct hr_error error = {0};
+    const char *text, *name;
+    Py_ssize_t bytes;
+    enum hr_err code;
+
+    if (!PyArg_ParseTuple(args, "s#s:check_profile", &text, &bytes, &name))
+        return NULL;
+    code = hr_profile_parse(text, (size_t)bytes, name, &profile, &error);
+    hr_profile_free(profile);
+    if (code != HR_OK)
+        return ext_raise(PyModule_GetState(module), &error, NULL, NULL);
+    Py_RETURN_NONE;
+}
+
 PyObject *ext_graph_profile_load(PyObject *self, PyObject *args)
 {
     struct ext_graph *graph = (struct ext_graph *)self;

@@ -308,6 +308,9 @@ def digest_batch(digest: Digest, batch: Batch) -> None:
 def merge_states(states: Sequence[str]) -> str:
     """Merge the states of all ranks (hr_state_merge)."""
 
+def check_profile(text: str | bytes, name: str) -> None:
+    """Raise the first error of a profile, with its place in file `name` (hr_profile_parse)."""
+
 def _close_iterators() -> None:
     """Close all iterators; from now on threads that are in one never return. For the end of the program."""
 

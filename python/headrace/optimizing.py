@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from . import build
+from . import _headrace, build
 from ._check import one_of, path_of
 from ._types import PathLike, Rule, Strictness, Variant
 from .errors import ArgumentError, CodeError, ReadError, translated
@@ -20,7 +20,6 @@ from .node import Node, Origin
 from .profiling import Profile, count, number, profile, save, saved
 
 if TYPE_CHECKING:
-    from . import _headrace
     from .pipeline import Pipeline
 
 STRICTNESS: tuple[Strictness, ...] = ("exact", "close", "relaxed")  # as enum hr_strictness
@@ -429,12 +428,13 @@ def _given(profile: Any) -> Profile | None:
         )
     name = os.fsdecode(path_of(profile, "optimize"))
     try:
-        with open(name, encoding="utf-8") as file:
-            return Profile(file.read())
+        with open(name, "rb") as file:
+            text = file.read()
     except OSError as error:
         raise ReadError(f"cannot read {name}: {error.strerror}", file=name) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArgumentError(f"optimize(): {name} holds no profile ({error})", param="profile") from error
+    with translated():
+        _headrace.check_profile(text, ascii(name)[1:-1])
+    return Profile(text.decode())
 
 
 class OptimizeOptions(TypedDict, total=False):
@@ -486,10 +486,16 @@ def optimized(
     settings = Settings(
         strictness, rule, max(count("records", records, called="optimize"), 1), count("seed", seed, called="optimize")
     )
-    number("seconds", seconds, "number of seconds", called="optimize")
+    if not 0 < number("seconds", seconds, "number of seconds", called="optimize") <= 86400:
+        raise ArgumentError(f"optimize(): seconds is above 0 and at most 86400, not {seconds!r}", param="seconds")
     for param, value in (("fresh", fresh), ("variants", variants)):
         if not isinstance(value, bool):
             raise ArgumentError(f"optimize(): {param} is True or False, not {value!r:.60}", param=param)
+    cache_memory = number("cache_memory", cache_memory, "whole number", called="optimize")
+    if not -1 <= cache_memory < 1 << 63:
+        raise ArgumentError(
+            f"optimize(): cache_memory is -1 to {(1 << 63) - 1}, not {cache_memory}", param="cache_memory"
+        )
     folder = None if cache_folder is None else os.fsdecode(path_of(cache_folder, "optimize"))
     asked = Caching(
         count("epochs", epochs, called="optimize"),

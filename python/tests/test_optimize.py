@@ -71,9 +71,33 @@ def test_a_profile_is_used_again(tmp_path):
         wasteful(keep=90).optimize(profile=profile)
     with pytest.raises(hr.ReadError, match="cannot read"):
         written.optimize(profile=tmp_path / "none.json")
-    (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(hr.ArgumentError, match="holds no profile"):
-        written.optimize(profile=tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"{", r"bad.json:1:2: "),
+        (b"", r"bad.json:1:1: unexpected end of text"),
+        (b'{"seconds": 1, "nodes": [1]}', r"bad.json:1:1: this is no profile"),
+        (b"[" * 100_000, r"bad.json:1:65: nested deeper than"),
+        (b"\xff\xfe\x00{", r"bad.json:1:1: "),
+    ],
+)
+def test_a_damaged_profile_is_refused_with_its_place(tmp_path, text, message):
+    (tmp_path / "bad.json").write_bytes(text)
+    with pytest.raises(hr.HeadraceError, match=message):
+        wasteful().optimize(profile=tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize(
+    ("param", "value"),
+    [("seconds", 0), ("seconds", float("nan")), ("seconds", 1e9), ("cache_memory", "1GB"), ("cache_memory", -2)],
+)
+def test_numbers_are_checked_whether_costs_are_saved_or_not(param, value):
+    options: Any = {param: value}
+    with pytest.raises(hr.ArgumentError, match=f"{param} is") as error:
+        wasteful().optimize(epochs=2, **options)
+    assert error.value.param == param
 
 
 def test_what_was_measured_is_saved(cache, monkeypatch, caplog):
@@ -236,7 +260,7 @@ def test_a_cache_is_put_where_it_pays():
     assert digest(fast, epochs=2) == digest(written, epochs=2)
     assert "cache after dear in memory (chosen)" in str(report)
     assert next(place for place in report.caches if place.after is None).gain == 1
-    with pytest.raises(hr.ArgumentError, match="memory must be -1 or more"):
+    with pytest.raises(hr.ArgumentError, match="cache_memory is -1 to"):
         written.optimize(seconds=0.5, epochs=10, cache_memory=-2)
 
 
