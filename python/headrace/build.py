@@ -21,6 +21,7 @@ from .identity import identity, name_of
 from .node import Node, named_params, numbered, to_json
 from .pickling import Holder, Memory, PickledCode
 from .structure import Parts, Structure, leaves, named, split
+from .timed import calling
 from .user_code import Code, ItemCall, Probe, SeedCall, callable_of, file_name, main_is_guarded, pickled
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ def _settled(node: Node, settle: Callable[[Code], Code]) -> Code:
     """The node's code with what its first item says."""
     assert node.code is not None
     try:
-        return settle(node.code)
+        with calling(node.name or node.op, node.op, "the data set"):
+            return settle(node.code)
     except HeadraceError as error:
         error.op = error.op or node.op
         error.node = error.node or node.name or node.op
@@ -374,8 +376,9 @@ def _probe(
     probe = Probe(call, code.kind == "expand", most=1 if batch else 64)
     probing = Code("filter", probe, inputs, None, "inline", version="probe")
     last = Node("code.filter", {}, (node.inputs[0],), "headrace-probe", probing)
-    for _ in _run(build(last, probing=True), records=2 if batch else 1):
-        pass
+    with calling(node.name or node.op, node.op, name_of(code.fn)):
+        for _ in _run(build(last, probing=True), records=2 if batch else 1):
+            pass
     if not probe.done:
         raise _bad(node, code, _why_not(probe, "batch" if batch else "record")) from probe.error
     return probe.inputs, probe.value

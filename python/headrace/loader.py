@@ -36,6 +36,7 @@ from .loader_options import LoaderOptions as LoaderOptions
 from .loader_options import converter, demand_rate, engine_options, with_service
 from .loader_run import Run
 from .structure import Parts, Structure, join, leaves, named, with_field
+from .timed import within
 
 if TYPE_CHECKING:
     from .async_loop import AsyncLoop
@@ -57,6 +58,14 @@ def _member(options: LoaderOptions, lost: Callable[[], None]) -> Member | None:
 
     made = workers_of(workers, ray)
     return Member(made, lost) if made is not None else None
+
+
+def _built(pipeline: Pipeline, timeout: float | None) -> build.Built:
+    """The pipeline's graph; finding its types may call user code, which gets the loader's timeout."""
+    if timeout is not None and "_built" not in vars(pipeline):
+        # Not by the property, which locks out all other pipelines (Python 3.11).
+        vars(pipeline)["_built"] = within(timeout, lambda: build.build(pipeline._node))
+    return pipeline._built
 
 
 def _giver(
@@ -117,7 +126,7 @@ class Loader(Generic[B]):
     """
 
     def __init__(self, pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> None:
-        if not hasattr(pipeline, "_built"):
+        if not hasattr(type(pipeline), "_built"):
             raise ArgumentError(f"a Loader runs a Pipeline, not a {type(pipeline).__name__}", param="pipeline")
         self.pipeline = pipeline
         self._options = options
@@ -125,7 +134,7 @@ class Loader(Generic[B]):
         self._epochs = options.get("epochs", 1)
         self._demand = options.get("demand")
         self._convert = converter(options)
-        self._built = pipeline._built
+        self._built = _built(pipeline, options.get("timeout"))
         self._structure = self._built.structure
         if options.get("eval"):
             self._structure = with_field(self._structure, "valid")

@@ -621,7 +621,8 @@ class Pipeline(Methods):
             timeout: seconds to wait for a batch. After that the loop gets a StuckError, which names the
                 function and the record that a thread or worker process has been at for the longest; other
                 waits, such as for files, name the threads only. It needs threads (not threads=0), and does
-                not count the imports before worker processes start. None (default): wait for ever.
+                not count the imports before worker processes start. Calls that find types, by `loader` itself, have
+                as long, in a thread of their own. None (default): wait for ever.
             demand: records per second that the loader must make, with the fewest threads that can; or
                 "consumer": as many as the loop takes while it does not wait. The other threads sleep;
                 batches and their order stay the same. Worker processes follow the threads, and end after a while

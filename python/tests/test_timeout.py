@@ -39,6 +39,42 @@ def test_a_stuck_iterable_is_named() -> None:
     release.set()
 
 
+def test_a_call_that_finds_types_has_the_timeout() -> None:
+    release = threading.Event()
+
+    def waits(value: int) -> int:
+        release.wait(100)
+        return value
+
+    class Waits:
+        def __len__(self) -> int:
+            return 5
+
+        def __getitem__(self, at: int) -> int:
+            return waits(at)
+
+    def items() -> Any:
+        yield waits(1)
+
+    mapped = hr.range(9).map(waits, fields="value", name="mine").batch(2)
+    with pytest.raises(hr.StuckError, match=r"'mine' \(code.map\): .*waits did not return within 0.5 s") as caught:
+        mapped.loader(timeout=0.5)
+    assert (caught.value.node, caught.value.op) == ("mine", "code.map")
+    with pytest.raises(hr.StuckError, match="the data set did not return"):
+        hr.from_dataset(Waits()).batch(2).loader(timeout=0.5)
+    with pytest.raises(hr.StuckError, match="did not return"):
+        hr.from_generator(items).batch(2).loader(timeout=0.5)
+    assert [batch.value.tolist() for batch in hr.range(3).map(lambda x: x, fields="value").batch(3).loader()] == [
+        [0, 1, 2]
+    ]
+    declared = hr.range(3).map(lambda x: x, fields="value", outputs=SPEC)
+    assert len(list(declared.loader(timeout=60))) == 3
+    with pytest.raises(hr.CodeError, match="ZeroDivisionError"):
+        hr.range(9).map(lambda value: value / 0, fields="value").loader(timeout=60)
+    release.set()
+    assert [batch.value.tolist() for batch in mapped.loader(timeout=60, output="numpy")][:1] == [[0, 1]]
+
+
 @pytest.mark.parametrize("variant", ["threads", "processes"])
 def test_only_the_wait_for_a_batch_counts(variant: Any) -> None:
     pipe = hr.range(40).map(stuckfns.slow, fields="value", outputs=SPEC, variant=variant).batch(2)
