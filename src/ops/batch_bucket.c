@@ -9,13 +9,10 @@
  * the record, which waits beside it, begins the next batch.
  */
 #include "ops/batch.h"
-#include "ops/fill.h"
-#include "ops/padding.h"
+#include "ops/bucket.h"
 #include "ops/saved.h"
 
 #include <assert.h>
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -23,255 +20,75 @@
 #define BOUNDARIES_MAX (HR_LIST_MAX - 1)
 #define LENGTH_MAX ((int64_t)1 << 40)
 
-struct bucket {
-    const char *by;
-    int64_t dim;
-    struct hr_ints boundaries, size;
-    int64_t elements;
-    struct hr_padding padding;
-    int pad_to, too_long;
-};
-
-enum { PAD_LONGEST, PAD_BOUNDARY };
 static const char *const pad_names[] = {"longest", "boundary", NULL};
 enum { LONG_REFUSE, LONG_DROP };
 static const char *const long_names[] = {"refuse", "drop", NULL};
 
 static const struct hr_param bucket_params[] = {
-    HR_P_INTS(struct bucket, boundaries, .required = true, .items_min = 1,
+    HR_P_INTS(struct hr_bucket, boundaries, .required = true, .items_min = 1,
               .items_max = BOUNDARIES_MAX, HR_RANGE(1, LENGTH_MAX),
               .help =
                   "lengths in ascending order: a bucket holds those below its "
                   "boundary and not below the one before, the last bucket all others"),
-    HR_P_INTS(struct bucket, size, .items_min = 1, .items_max = HR_LIST_MAX,
+    HR_P_INTS(struct hr_bucket, size, .items_min = 1, .items_max = HR_LIST_MAX,
               HR_RANGE(1, 1 << 24), .unit = "records",
               .help = "records in a batch: one number, or one for each bucket"),
-    HR_P_INT(struct bucket, elements, .fallback = "0", HR_RANGE(0, LENGTH_MAX),
+    HR_P_INT(struct hr_bucket, elements, .fallback = "0", HR_RANGE(0, LENGTH_MAX),
              .unit = "elements",
              .help =
                  "instead of `size`: records times the longest one's padded length, at "
                  "most"),
-    HR_P_FIELD(struct bucket, by, .access = HR_ACCESS_READ,
+    HR_P_FIELD(struct hr_bucket, by, .access = HR_ACCESS_READ,
                .help = "the field whose length counts: a tensor, text or bytes, or an "
                        "integer that is the length; by default the only field whose size "
                        "varies"),
-    HR_P_INT(struct bucket, dim, .fallback = "-1", HR_RANGE(-1, HR_MAX_DIMS - 1),
+    HR_P_INT(struct hr_bucket, dim, .fallback = "-1", HR_RANGE(-1, HR_MAX_DIMS - 1),
              .help =
                  "the dimension of that field that is the length, from 0; -1: the one "
-                 "that varies"),
-    HR_P_IN(HR_PARAM_BOOL, struct bucket, padding, drop_last, .fallback = "false",
+                 "that hr__bucket_varies"),
+    HR_P_IN(HR_PARAM_BOOL, struct hr_bucket, padding, drop_last, .fallback = "false",
             .help = "leave out what buckets hold at the end of an epoch"),
-    HR_P_PADDING(struct bucket, padding),
-    HR_P_ENUM(struct bucket, pad_to, .fallback = "longest", .names = pad_names,
+    HR_P_PADDING(struct hr_bucket, padding),
+    HR_P_ENUM(struct hr_bucket, pad_to, .fallback = "longest", .names = pad_names,
               .help =
                   "pad to the longest record of the batch, or to the longest that its "
                   "bucket may hold: its boundary - 1"),
-    HR_P_ENUM(struct bucket, too_long, .fallback = "refuse", .names = long_names,
+    HR_P_ENUM(struct hr_bucket, too_long, .fallback = "refuse", .names = long_names,
               .help = "what becomes of a record that is longer than `elements`, or, with "
                       "`pad_to: boundary`, of one in the last bucket: the run fails, or "
                       "the record is dropped"),
 };
-
-/* ---- parameters ---- */
-
-static enum hr_err wrong(struct hr_error *error, const char *param)
-{
-    snprintf(error->param, sizeof error->param, "%s", param);
-    return error->code;
-}
-
-static enum hr_err bucket_check(const void *params, struct hr_error *error)
-{
-    const struct bucket *p = params;
-    const int64_t *bounds = p->boundaries.values;
-
-    for (int i = 1; i < p->boundaries.count; i++)
-        if (bounds[i] <= bounds[i - 1]) {
-            (void)hr__fail(error, HR_ERR_ARGUMENT,
-                           "boundaries must ascend: %lld follows %lld",
-                           (long long)bounds[i], (long long)bounds[i - 1]);
-            return wrong(error, "boundaries");
-        }
-    if ((p->size.count > 0) == (p->elements > 0)) {
-        (void)hr__fail(error, HR_ERR_ARGUMENT, "give either `size` or `elements`%s",
-                       p->size.count > 0 ? ", not both" : "");
-        return wrong(error, p->size.count > 0 ? "elements" : "size");
-    }
-    if (p->size.count > 1 && p->size.count != p->boundaries.count + 1) {
-        (void)hr__fail(error, HR_ERR_ARGUMENT,
-                       "%d boundaries make %d buckets, but there are %d sizes",
-                       p->boundaries.count, p->boundaries.count + 1, p->size.count);
-        return wrong(error, "size");
-    }
-    return HR_OK;
-}
-
-static int bucket_count(const struct bucket *p)
-{
-    return p->boundaries.count + 1;
-}
-
-static int64_t size_of(const struct bucket *p, int at)
-{
-    return p->elements > 0 ? p->elements : p->size.values[p->size.count > 1 ? at : 0];
-}
-
-/* What records of a bucket are padded to, or -1: to the longest of the batch. */
-static int64_t target_of(const struct bucket *p, int at)
-{
-    return p->pad_to == PAD_BOUNDARY && at < p->boundaries.count
-               ? hr__pad_up(p->boundaries.values[at] - 1, p->padding.multiple)
-               : -1;
-}
-
-static int bucket_of(const struct bucket *p, int64_t length)
-{
-    int low = 0, high = p->boundaries.count;
-
-    while (low < high) {
-        int middle = (low + high) / 2;
-
-        if (length < p->boundaries.values[middle])
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
-/* ---- the length of a record ---- */
-
-/* Where a record's length is: a dimension of a field, or -1: the integer or the number of
- * bytes that the field is. */
-struct measure {
-    size_t field;
-    int dim;
-};
-
-static bool varies(const struct hr_field *field)
-{
-    return field->kind == HR_FIELD_TENSOR && hr__field_has_unknown_dims(field);
-}
-
-/* Appends the names of dimensions or fields for a message. */
-static void list(char *text, size_t room, const char *name)
-{
-    size_t at = strlen(text);
-
-    snprintf(text + at, room - at, "%s%s", at == 0 ? "" : ", ", name);
-}
-
-static enum hr_err
-find_dim(struct hr_infer *infer, const struct hr_field *field, int *ret_dim)
-{
-    const struct bucket *p = infer->params;
-    int dims[HR_MAX_DIMS], count = hr__length_dims(field, dims);
-    char names[200] = "";
-
-    if (!varies(field) ||
-        (p->dim >= 0 && p->dim < field->ndim && field->dims[p->dim].size >= 0))
-        return hr__infer_fail(infer, varies(field) ? "dim" : "by", HR_ERR_SHAPE,
-                              "no such dimension of field \"%s\" varies between records",
-                              field->name);
-    if (p->dim >= field->ndim)
-        return hr__infer_fail(infer, "dim", HR_ERR_SHAPE,
-                              "field \"%s\" has %d dimension%s", field->name, field->ndim,
-                              field->ndim == 1 ? "" : "s");
-    for (int i = 0; i < count; i++)
-        list(names, sizeof names, field->dims[dims[i]].name);
-    if (p->dim < 0 && count > 1)
-        return hr__infer_fail(infer, "dim", HR_ERR_SHAPE,
-                              "%d dimensions of field \"%s\" vary (%s): say which is the "
-                              "length",
-                              count, field->name, names);
-    *ret_dim = p->dim < 0 ? dims[0] : (int)p->dim;
-    return HR_OK;
-}
-
-static enum hr_err
-find_field(struct hr_infer *infer, const struct hr_schema *schema, size_t *ret_field)
-{
-    const struct bucket *p = infer->params;
-    char names[300] = "";
-    int count = 0;
-
-    if (p->by != NULL) {
-        *ret_field = (size_t)(hr__schema_get(schema, p->by) - schema->fields);
-        return HR_OK;
-    }
-    for (size_t f = 0; f < schema->count; f++)
-        if (varies(&schema->fields[f])) {
-            *ret_field = f;
-            count++;
-            list(names, sizeof names, schema->fields[f].name);
-        }
-    if (count == 1)
-        return HR_OK;
-    return hr__infer_fail(infer, "by", HR_ERR_SHAPE,
-                          count == 0 ? "no field has a size that varies between records%s"
-                                     : "several fields have sizes that vary (%s): say "
-                                       "which is the length",
-                          names);
-}
-
-static enum hr_err measure(struct hr_infer *infer, struct measure *ret_measure)
-{
-    const struct hr_schema *schema = &infer->inputs[0];
-    struct measure m = {.dim = -1};
-    const struct hr_field *field;
-
-    HR_TRY(find_field(infer, schema, &m.field));
-    field = &schema->fields[m.field];
-    if (field->kind == HR_FIELD_TENSOR && field->ndim > 0)
-        HR_TRY(find_dim(infer, field, &m.dim));
-    else if (field->kind == HR_FIELD_TENSOR && !hr__fill_integer(field->dtype))
-        return hr__infer_fail(infer, "by", HR_ERR_TYPE,
-                              "field \"%s\" is a number of %s: a length is an integer",
-                              field->name, hr_dtype_name(field->dtype));
-    *ret_measure = m;
-    return HR_OK;
-}
-
-static int64_t length_of(const struct measure *m, const struct hr_value *values)
-{
-    const struct hr_value *value = &values[m->field];
-
-    if (m->dim >= 0)
-        return value->dims[m->dim];
-    if (value->kind == HR_VALUE_BYTES)
-        return (int64_t)value->bytes;
-    return hr__integer_at((enum hr_dtype)value->dtype, value->data);
-}
 
 /* ---- schema ---- */
 
 /* Batches are of one size only where all buckets are, and short ones are left out. */
 static enum hr_err bucket_infer(struct hr_infer *infer)
 {
-    const struct bucket *p = infer->params;
-    struct measure unused;
+    const struct hr_bucket *p = infer->params;
+    struct hr_bucket_measure unused;
     bool uniform = p->size.count == 1;
 
     if (infer->state == NULL)
-        HR_TRY(measure(infer, &unused));
+        HR_TRY(hr__bucket_measure(infer, &unused));
     infer->output->records = -1;
-    HR_TRY(hr__infer_batch(infer, size_of(p, 0), uniform && p->padding.drop_last, false));
+    HR_TRY(hr__infer_batch(infer, hr__bucket_size(p, 0), uniform && p->padding.drop_last,
+                           false));
     return hr__infer_lengths(infer, &p->padding.lengths);
 }
 
 /* The state of a node is where lengths are: schemas inferred later have sizes of single
- * records, in which nothing varies. */
+ * records, in which nothing hr__bucket_varies. */
 static enum hr_err bucket_open(const struct hr_open *open, void **ret_state)
 {
     struct hr_infer infer = {.params = open->params,
                              .inputs = open->input,
                              .input_count = 1,
                              .error = open->error};
-    struct measure *m = hr__calloc(1, sizeof *m);
+    struct hr_bucket_measure *m = hr__calloc(1, sizeof *m);
 
     if (m == NULL)
         return hr__fail(open->error, HR_ERR_MEMORY, "out of memory");
-    if (measure(&infer, m) != HR_OK) {
+    if (hr__bucket_measure(&infer, m) != HR_OK) {
         hr__free(m);
         return open->error->code;
     }
@@ -294,9 +111,9 @@ struct held {
 };
 
 struct buckets {
-    const struct bucket *params;
+    const struct hr_bucket *params;
     const struct hr_schema *schema; /* of one record */
-    struct measure measure;
+    struct hr_bucket_measure measure;
     bool children; /* positions do not name the epoch's records */
     int ready;     /* the bucket that is to be output, or -1 */
     bool flushing; /* all that follow it, too */
@@ -329,21 +146,21 @@ static void bucket_end(void *sequencer)
 
 static enum hr_err create(const struct hr_sequence_begin *begin, struct buckets **ret)
 {
-    const struct bucket *p = begin->params;
+    const struct hr_bucket *p = begin->params;
     struct buckets *s = hr__calloc(1, sizeof *s);
 
     if (s == NULL)
         return HR_ERR_MEMORY;
     s->params = p;
     s->schema = begin->input;
-    s->measure = *(const struct measure *)begin->state;
+    s->measure = *(const struct hr_bucket_measure *)begin->state;
     s->late = hr__calloc(s->schema->count + 1, sizeof *s->late);
-    s->count = bucket_count(p);
+    s->count = hr__bucket_count(p);
     for (int i = 0; i < s->count; i++) {
-        struct hr_stack_spec spec = hr__padding_spec(&p->padding, size_of(p, i));
+        struct hr_stack_spec spec = hr__padding_spec(&p->padding, hr__bucket_size(p, i));
 
         spec.keep_rows = p->elements > 0;
-        spec.pad_to = target_of(p, i) > 0 ? target_of(p, i) : 0;
+        spec.pad_to = hr__bucket_target(p, i) > 0 ? hr__bucket_target(p, i) : 0;
         if (s->late == NULL ||
             hr__stacker_begin(begin, &spec, &s->held[i].stacker) != HR_OK) {
             bucket_end(s);
@@ -372,7 +189,7 @@ static enum hr_err bucket_begin(const struct hr_sequence_begin *begin, void **se
  * that a batch has an end. */
 static int64_t padded(const struct buckets *s, int at, int64_t length)
 {
-    int64_t target = target_of(s->params, at);
+    int64_t target = hr__bucket_target(s->params, at);
 
     length = target >= 0 ? target : hr__pad_up(length, s->params->padding.multiple);
     return length > 1 ? length : 1;
@@ -425,12 +242,12 @@ static enum hr_err put(struct buckets *s, int at, int64_t length,
 static enum hr_err check_sizes(const struct buckets *s, int at,
                                const struct hr_value *values, struct hr_error *error)
 {
-    int64_t target = target_of(s->params, at);
+    int64_t target = hr__bucket_target(s->params, at);
 
     for (size_t f = 0; target >= 0 && f < s->schema->count; f++) {
         const struct hr_field *field = &s->schema->fields[f];
 
-        for (int d = 0; varies(field) && d < field->ndim; d++)
+        for (int d = 0; hr__bucket_varies(field) && d < field->ndim; d++)
             if (field->dims[d].size < 0 && values[f].dims[d] > target)
                 return hr__fail(error, HR_ERR_SHAPE,
                                 "field \"%s\" has size %lld in dimension %d, more than "
@@ -443,19 +260,19 @@ static enum hr_err check_sizes(const struct buckets *s, int at,
 
 static bool is_too_long(const struct buckets *s, int at, int64_t length)
 {
-    const struct bucket *p = s->params;
+    const struct hr_bucket *p = s->params;
 
-    return (p->pad_to == PAD_BOUNDARY && at == p->boundaries.count) ||
+    return (p->pad_to == HR_BUCKET_BOUNDARY && at == p->boundaries.count) ||
            (p->elements > 0 && !fits(s, 1, padded(s, at, length)));
 }
 
 static enum hr_err
 refuse(const struct buckets *s, int at, int64_t length, struct hr_error *error)
 {
-    const struct bucket *p = s->params;
+    const struct hr_bucket *p = s->params;
     const char *name = s->schema->fields[s->measure.field].name;
 
-    if (p->pad_to == PAD_BOUNDARY && at == p->boundaries.count)
+    if (p->pad_to == HR_BUCKET_BOUNDARY && at == p->boundaries.count)
         return hr__fail(error, HR_ERR_SHAPE,
                         "the length by field \"%s\" is %lld, and the last boundary %lld: "
                         "with `pad_to: boundary` records are shorter; add a boundary, or "
@@ -474,8 +291,8 @@ bucket_add(void *sequencer, struct hr_sequence_record *record,
            enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
 {
     struct buckets *s = sequencer;
-    int64_t length = length_of(&s->measure, record->values), longest;
-    int at = bucket_of(s->params, length);
+    int64_t length = hr__bucket_length(&s->measure, record->values), longest;
+    int at = hr__bucket_of(s->params, length);
 
     assert(s->ready < 0 && !s->has_late);
     if (is_too_long(s, at, length)) {
@@ -505,7 +322,8 @@ static enum hr_err put_late(struct buckets *s, int at, struct hr_error *error)
         .values = s->late, .id = s->late_id, .records = 1};
 
     s->has_late = false;
-    return put(s, at, padded(s, at, length_of(&s->measure, s->late)), &record, error);
+    return put(s, at, padded(s, at, hr__bucket_length(&s->measure, s->late)), &record,
+               error);
 }
 
 /* The first bucket from `at` on that holds records, or -1. */
@@ -583,78 +401,6 @@ static uint64_t bucket_held_bytes(const void *sequencer)
     return bytes;
 }
 
-/* ---- memory ---- */
-
-/* Records of a schema with the largest sizes, for estimates. */
-struct largest {
-    int64_t length; /* -1: not known */
-    double fixed;   /* part of a record's bytes that does not grow with the length */
-};
-
-static struct largest largest_of(const struct measure *m, const struct hr_schema *input)
-{
-    const struct hr_field *by = &input->fields[m->field];
-    struct largest l = {.length = m->dim >= 0 ? by->dims[m->dim].size : -1, .fixed = 1};
-    double all = 0;
-
-    for (size_t f = 0; f < input->count; f++) {
-        int64_t bytes = hr__field_bytes(&input->fields[f]);
-
-        all += bytes > 0 ? (double)bytes : 0;
-    }
-    if (l.length > 0 && hr__field_bytes(by) > 0)
-        l.fixed = 1 - (double)hr__field_bytes(by) / all;
-    return l;
-}
-
-/* How many of the largest records are as large as what the bucket may hold, its records
- * padded to their longest or to the boundary. */
-static double
-held_in(const struct bucket *p, int at, const struct largest *l, bool padded)
-{
-    const int64_t *bounds = p->boundaries.values;
-    int64_t low = at > 0 ? bounds[at - 1] : (bounds[0] + 1) / 2, to = l->length;
-    double records =
-        p->elements > 0 ? (double)p->elements / (double)low : (double)size_of(p, at);
-
-    if (l->length <= 0)
-        return records;
-    if (at > 0 && l->length < low)
-        return 0;
-    if (at < p->boundaries.count && bounds[at] <= to)
-        to = bounds[at] - 1;
-    if (padded && target_of(p, at) > to)
-        to = target_of(p, at);
-    if (p->elements > 0)
-        return records * l->fixed +
-               (double)p->elements / (double)l->length * (1 - l->fixed);
-    return records * (l->fixed + (double)to / (double)l->length * (1 - l->fixed));
-}
-
-static uint64_t
-bucket_joins(const void *params, const void *state, const struct hr_schema *input)
-{
-    const struct bucket *p = params;
-    struct largest l = largest_of(state, input);
-    double most = 0;
-
-    for (int i = 0; i < bucket_count(p); i++)
-        most = fmax(most, held_in(p, i, &l, true));
-    return (uint64_t)ceil(most);
-}
-
-static uint64_t
-bucket_holds(const void *params, const void *state, const struct hr_schema *input)
-{
-    const struct bucket *p = params;
-    struct largest l = largest_of(state, input);
-    double records = p->elements > 0; /* one that waits */
-
-    for (int i = 0; i < bucket_count(p); i++)
-        records += held_in(p, i, &l, false);
-    return (uint64_t)ceil(records);
-}
-
 const struct hr_op hr_op_batch_bucket = {
     .name = "batch.bucket",
     .summary = "stack records of similar length into batches",
@@ -669,7 +415,8 @@ const struct hr_op hr_op_batch_bucket = {
         "order of buckets. The order of batches follows from that of the records alone; "
         "put `order.shuffle` before it.\n\n"
         "Padding, `value`, `multiple` and `lengths` are those of batch.pad. With "
-        "`pad_to: boundary` every dimension that varies is padded to its bucket's "
+        "`pad_to: boundary` every dimension that hr__bucket_varies is padded to its "
+        "bucket's "
         "boundary - 1, the longest length that it may hold, rounded up to `multiple`: a "
         "model is compiled for as many shapes as there are boundaries. For lists of up "
         "to 128 and 256 items the boundaries are 129 and 257.\n\n"
@@ -679,8 +426,8 @@ const struct hr_op hr_op_batch_bucket = {
     .version = 1,
     .kind = HR_OP_SEQUENCE,
     .traits = HR_TRAIT_PURE | HR_TRAIT_GROWS,
-    HR_PARAMS(bucket_params, struct bucket),
-    .check = bucket_check,
+    HR_PARAMS(bucket_params, struct hr_bucket),
+    .check = hr__bucket_check,
     .infer = bucket_infer,
     .open = bucket_open,
     .close = bucket_close,
@@ -692,7 +439,7 @@ const struct hr_op hr_op_batch_bucket = {
                  .held = bucket_held,
                  .end = bucket_end,
                  .held_bytes = bucket_held_bytes,
-                 .holds = bucket_holds,
-                 .joins = bucket_joins,
+                 .holds = hr__bucket_holds,
+                 .joins = hr__bucket_joins,
                  .replays = true},
 };
