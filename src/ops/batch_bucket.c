@@ -45,7 +45,7 @@ static const struct hr_param bucket_params[] = {
     HR_P_INT(struct hr_bucket, dim, .fallback = "-1", HR_RANGE(-1, HR_MAX_DIMS - 1),
              .help =
                  "the dimension of that field that is the length, from 0; -1: the one "
-                 "that hr__bucket_varies"),
+                 "that varies"),
     HR_P_IN(HR_PARAM_BOOL, struct hr_bucket, padding, drop_last, .fallback = "false",
             .help = "leave out what buckets hold at the end of an epoch"),
     HR_P_PADDING(struct hr_bucket, padding),
@@ -77,7 +77,7 @@ static enum hr_err bucket_infer(struct hr_infer *infer)
 }
 
 /* The state of a node is where lengths are: schemas inferred later have sizes of single
- * records, in which nothing hr__bucket_varies. */
+ * records, in which nothing varies. */
 static enum hr_err bucket_open(const struct hr_open *open, void **ret_state)
 {
     struct hr_infer infer = {.params = open->params,
@@ -415,7 +415,7 @@ const struct hr_op hr_op_batch_bucket = {
         "order of buckets. The order of batches follows from that of the records alone; "
         "put `order.shuffle` before it.\n\n"
         "Padding, `value`, `multiple` and `lengths` are those of batch.pad. With "
-        "`pad_to: boundary` every dimension that hr__bucket_varies is padded to its "
+        "`pad_to: boundary` every dimension that varies is padded to its "
         "bucket's "
         "boundary - 1, the longest length that it may hold, rounded up to `multiple`: a "
         "model is compiled for as many shapes as there are boundaries. For lists of up "

@@ -102,8 +102,7 @@ find_dim(struct hr_infer *infer, const struct hr_field *field, int *ret_dim)
         (p->dim >= 0 && p->dim < field->ndim && field->dims[p->dim].size >= 0))
         return hr__infer_fail(
             infer, hr__bucket_varies(field) ? "dim" : "by", HR_ERR_SHAPE,
-            "no such dimension of field \"%s\" hr__bucket_varies between records",
-            field->name);
+            "no such dimension of field \"%s\" varies between records", field->name);
     if (p->dim >= field->ndim)
         return hr__infer_fail(infer, "dim", HR_ERR_SHAPE,
                               "field \"%s\" has %d dimension%s", field->name, field->ndim,
@@ -138,12 +137,11 @@ find_field(struct hr_infer *infer, const struct hr_schema *schema, size_t *ret_f
         }
     if (count == 1)
         return HR_OK;
-    return hr__infer_fail(
-        infer, "by", HR_ERR_SHAPE,
-        count == 0 ? "no field has a size that hr__bucket_varies between records%s"
-                   : "several fields have sizes that vary (%s): say "
-                     "which is the length",
-        names);
+    return hr__infer_fail(infer, "by", HR_ERR_SHAPE,
+                          count == 0 ? "no field has a size that varies between records%s"
+                                     : "several fields have sizes that vary (%s): say "
+                                       "which is the length",
+                          names);
 }
 
 enum hr_err
