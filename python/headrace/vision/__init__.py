@@ -1,0 +1,187 @@
+"""torchvision's v2 transforms of images, by its names and arguments, on Headrace's operators.
+
+    from headrace import vision
+
+    transform = vision.Compose([
+        vision.RandomResizedCrop(224),
+        vision.RandomHorizontalFlip(),
+        vision.ToDtype(torch.float32, scale=True),
+        vision.Normalize(mean=[0.485, 0.456, 0.406], std=[0.229, 0.224, 0.225]),
+    ])
+
+As the transform of a data set, of encoded bytes, PIL images, arrays or tensors:
+
+    dataset = torchvision.datasets.ImageFolder("photos", transform, loader=vision.read)
+    loader = hr.DataLoader(dataset, batch_size=64, num_workers=2)
+
+Encoded bytes are fastest: only what a crop needs is decoded. Or as steps of a pipeline:
+
+    hr.files("photos").shuffle().decode().pipe(transform).layout("chw").batch(64)
+
+A transform of an image returns a tensor `[channels, height, width]`. Its random numbers come from torch's
+global generator, one of 63 bits for each call, so `torch.manual_seed` and the seeds of DataLoader's workers
+decide them. What is drawn has torchvision's distributions; the numbers differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ArgumentError
+from ..pipeline import Pipeline
+from .colours import (
+    ColorJitter,
+    GaussianBlur,
+    GaussianNoise,
+    Grayscale,
+    RandomAdjustSharpness,
+    RandomAutocontrast,
+    RandomChannelPermutation,
+    RandomEqualize,
+    RandomGrayscale,
+    RandomInvert,
+    RandomPhotometricDistort,
+    RandomPosterize,
+    RandomSolarize,
+)
+from .geometry import (
+    CenterCrop,
+    ElasticTransform,
+    Pad,
+    RandomAffine,
+    RandomCrop,
+    RandomErasing,
+    RandomHorizontalFlip,
+    RandomPerspective,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomVerticalFlip,
+    RandomZoomOut,
+    Resize,
+    ScaleJitter,
+)
+from .policies import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
+from .transform import AutoAugmentPolicy, InterpolationMode, Transform, read
+from .types import ConvertImageDtype, Identity, Normalize, PILToTensor, ToDtype, ToImage, ToPureTensor, ToTensor
+
+
+def _listed(transforms: Any, what: str) -> list[Any]:
+    if isinstance(transforms, (str, bytes)) or not isinstance(transforms, Sequence) or not transforms:
+        raise ArgumentError(f"{what}(): a list of transforms is needed, not {transforms!r:.60}", param="transforms")
+    wrong = next((t for t in transforms if not isinstance(t, Transform)), None)
+    if wrong is not None:
+        raise ArgumentError(
+            f"{what}(): {wrong!r:.80} is not a transform of headrace.vision; a function of your own belongs behind "
+            "them, on the tensor",
+            param="transforms",
+        )
+    return list(transforms)
+
+
+@dataclass(eq=False)
+class Compose(Transform):
+    """The transforms, one after the other."""
+
+    transforms: Sequence[Transform]
+
+    def _steps(self, p: Pipeline) -> Pipeline:
+        for one in _listed(self.transforms, "Compose"):
+            p = one(p)
+        return p
+
+
+@dataclass(eq=False)
+class RandomApply(Transform):
+    """All of the transforms with probability `p`, or none."""
+
+    transforms: Sequence[Transform]
+    p: float = 0.5
+
+    def _steps(self, p: Pipeline) -> Pipeline:
+        return p.apply(Compose(self.transforms), p=self.p)
+
+
+@dataclass(eq=False)
+class RandomChoice(Transform):
+    """One of the transforms; `p`: their weights."""
+
+    transforms: Sequence[Transform]
+    p: Sequence[float] | None = None
+
+    def _steps(self, p: Pipeline) -> Pipeline:
+        return p.one_of(_listed(self.transforms, "RandomChoice"), weights=self.p)
+
+
+_ELSEWHERE = {
+    "CutMix": "mixes batches: pipeline.batch(64).cutmix(num_classes=10)",
+    "MixUp": "mixes batches: pipeline.batch(64).mixup(num_classes=10)",
+    "FiveCrop": "makes several images of one: pipeline.five_crop(size)",
+    "TenCrop": "makes several images of one: pipeline.ten_crop(size)",
+    "RandomIoUCrop": 'moves boxes: pipeline.iou_crop(field=["image", "boxes"])',
+    "SanitizeBoundingBoxes": "drops boxes: pipeline.sanitize()",
+    "ConvertBoundingBoxFormat": 'changes boxes: pipeline.convert_boxes("xyxy")',
+    "Lambda": "is a function of yours: call it on the tensor, or pipeline.map(function)",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import sys
+
+    where = f": it {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+    raise AttributeError(f"headrace.vision has no {name}{where}", name=name, obj=sys.modules[__name__])
+
+
+def __dir__() -> Sequence[str]:
+    return __all__
+
+
+__all__ = [
+    "AugMix",
+    "AutoAugment",
+    "AutoAugmentPolicy",
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "ConvertImageDtype",
+    "ElasticTransform",
+    "GaussianBlur",
+    "GaussianNoise",
+    "Grayscale",
+    "Identity",
+    "InterpolationMode",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChannelPermutation",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomPerspective",
+    "RandomPhotometricDistort",
+    "RandomPosterize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "RandomZoomOut",
+    "Resize",
+    "ScaleJitter",
+    "ToDtype",
+    "ToImage",
+    "ToPureTensor",
+    "ToTensor",
+    "Transform",
+    "TrivialAugmentWide",
+    "read",
+]

@@ -1,0 +1,101 @@
+"""What all transforms are, and how their arguments become those of operators."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from .. import batch, sources
+from ..errors import ArgumentError
+from ..one_record import OneRecord
+from ..pipeline import Pipeline
+
+Size: TypeAlias = "int | Sequence[int]"
+Interval: TypeAlias = "float | Sequence[float]"
+Fill: TypeAlias = "float | Sequence[float] | None"
+
+
+class InterpolationMode(enum.StrEnum):
+    """How values between pixels are computed."""
+
+    NEAREST = "nearest"
+    NEAREST_EXACT = "nearest-exact"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    BOX = "box"
+    LANCZOS = "lanczos"
+
+
+class AutoAugmentPolicy(enum.StrEnum):
+    """The data set that a policy was found for."""
+
+    IMAGENET = "imagenet"
+    CIFAR10 = "cifar10"
+    SVHN = "svhn"
+
+
+_PILLOW = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box"}
+_WORDS = {"nearest-exact": "nearest"}
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a file, for `ImageFolder(loader=vision.read)`: the transform decodes them."""
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class Transform:
+    """What all transforms are: called with an image, it returns a tensor; with a pipeline, the pipeline with
+    its steps, which change the field "image"."""
+
+    _one: OneRecord | None = None
+
+    def __post_init__(self) -> None:
+        self._steps(sources.range(1))  # refuses wrong arguments here, not at the first image
+
+    def __call__(self, image: Any) -> Any:
+        """The image after the steps.
+
+        Args:
+            image: encoded bytes (JPEG, PNG, WebP, PNM); a PIL image; a NumPy array `[height, width, channels]`;
+                a torch tensor `[channels, height, width]`; or a Pipeline.
+        """
+        if isinstance(image, Pipeline):
+            return self._steps(image)
+        one = self._one
+        if one is None:
+            one = self._one = OneRecord(self._last)
+        return batch.to_torch(one(image, _seed()))[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_one"}
+
+    def _steps(self, p: Pipeline) -> Pipeline:
+        raise NotImplementedError
+
+    def _last(self, p: Pipeline) -> Pipeline:
+        return self._steps(p).layout("chw")
+
+
+def _seed() -> int:
+    import torch
+
+    return int(torch.empty((), dtype=torch.int64).random_())
+
+
+def interpolation(given: Any) -> Any:
+    """Torchvision's and Pillow's numbers and enums as our words; other values as they are, to be refused."""
+    word = getattr(given, "value", given)
+    return _PILLOW.get(word, word) if isinstance(word, int) else _WORDS.get(word, word)
+
+
+def refuse(what: str, given: Any, wanted: Any, instead: str) -> None:
+    if given is not wanted:
+        name, _, param = what.partition(".")
+        raise ArgumentError(f"{name}(): {param}={given!r:.60} is not supported; {instead}", param=param)
+
+
+def fill(given: Fill) -> Any:
+    return 0 if given is None else given
