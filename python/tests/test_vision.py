@@ -293,3 +293,28 @@ def test_torchvisions_argument_of_an_operator_is_explained() -> None:
     ):
         with pytest.raises(hr.ArgumentError, match=f"torchvision's .* is {word}"):
             call()
+
+
+@pytest.mark.parametrize(("transform", "steps"), SAME, ids=lambda v: repr(v)[:60] if isinstance(v, T.Transform) else "")
+@pytest.mark.parametrize("shape", [(0, 5, 3), (5, 0, 3)])
+def test_an_image_without_pixels_is_an_error(transform: Any, steps: Any, shape: tuple[int, ...]) -> None:
+    empty = np.zeros(shape, np.uint8)
+    for call in (lambda: transform(empty), lambda: record_0(steps, empty, 1)):
+        with pytest.raises(hr.ShapeError, match="at least one pixel"):
+            call()
+
+
+def test_images_without_pixels_can_be_filtered() -> None:
+    images = [picture(0), np.zeros((0, 5, 3), np.uint8), picture(1)]
+    pipe = hr.from_dataset(images, names=["image"], outputs={"image": hr.spec("uint8", (None, None, 3))})
+    kept = pipe.kind("image", "image").where("image.height > 0").resize([8, 8]).batch(9)
+    assert [len(batch.image) for batch in kept.loader(output="numpy")] == [2]
+    with pytest.raises(hr.ShapeError, match="record 1"):
+        list(pipe.kind("image", "image").resize([8, 8]).batch(9).loader(output="numpy"))
+
+
+def test_batches_of_images_without_pixels_are_not_mixed() -> None:
+    pairs = [(np.zeros((0, 5, 3), np.uint8), at % 2) for at in range(4)]
+    pipe = hr.from_dataset(pairs, names=["image", "label"]).batch(4).cutmix(num_classes=2)
+    with pytest.raises(hr.ShapeError, match="at least one pixel"):
+        next(iter(pipe.loader(output="numpy")))

@@ -73,6 +73,9 @@ enum hr_err hr__batch_images(struct hr_op_ctx *ctx, struct hr_batch_images *ret_
 
     if (value->kind != HR_VALUE_TENSOR || value->ndim != 4)
         return hr__fail(ctx->error, HR_ERR_SHAPE, "the field holds no batch of images");
+    if (hr__value_count(value) == 0)
+        return hr__fail(ctx->error, HR_ERR_SHAPE,
+                        "an image has at least one pixel, and a batch one image");
     HR_TRY(hr__op_alloc(ctx, value->bytes, &to));
     if (!hr__value_contiguous(value)) {
         HR_TRY(hr__op_alloc(ctx, value->bytes, &from));

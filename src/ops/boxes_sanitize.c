@@ -123,7 +123,7 @@ static enum hr_err sanitize_apply(struct hr_op_ctx *ctx)
     HR_TRY(check_rows(ctx, count));
     if (p->image != NULL)
         HR_TRY(
-            hr__image_size(ctx, 1 + (size_t)p->rows.count, &width, &height, &channels));
+            hr__image_dims(ctx, 1 + (size_t)p->rows.count, &width, &height, &channels));
     HR_TRY(hr__op_alloc(ctx, (size_t)count + 1, &keep));
     for (int64_t i = 0; i < count; i++) {
         ((bool *)keep)[i] = is_good(p, boxes + 4 * i, (double[]){width, height});

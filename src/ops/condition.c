@@ -42,7 +42,7 @@ static enum hr_err size_of(struct hr_op_ctx *ctx, const struct hr_expr_ref *ref,
             value->kind == HR_VALUE_BYTES ? (int64_t)value->bytes : value->dims[0];
         return HR_OK;
     }
-    HR_TRY(hr__image_size(ctx, field, &width, &height, &channels));
+    HR_TRY(hr__image_dims(ctx, field, &width, &height, &channels));
     operand->as.integer = ref->member == HR_MEMBER_WIDTH    ? width
                           : ref->member == HR_MEMBER_HEIGHT ? height
                                                             : channels;

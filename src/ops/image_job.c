@@ -385,6 +385,17 @@ enum hr_err hr__image_layout(struct hr_op_ctx *ctx, size_t field, enum hr_layout
 enum hr_err hr__image_size(struct hr_op_ctx *ctx, size_t field, int32_t *ret_width,
                            int32_t *ret_height, int32_t *ret_channels)
 {
+    HR_TRY(hr__image_dims(ctx, field, ret_width, ret_height, ret_channels));
+    if (*ret_width < 1 || *ret_height < 1)
+        return hr__fail(ctx->error, HR_ERR_SHAPE,
+                        "an image has at least one pixel, not %dx%d", (int)*ret_width,
+                        (int)*ret_height);
+    return HR_OK;
+}
+
+enum hr_err hr__image_dims(struct hr_op_ctx *ctx, size_t field, int32_t *ret_width,
+                           int32_t *ret_height, int32_t *ret_channels)
+{
     const struct hr_value *value = ctx->fields[field];
     bool chw = hr__image_layout_of(value) == HR_LAYOUT_CHW;
 

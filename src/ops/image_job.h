@@ -110,7 +110,10 @@ HR_CHECK enum hr_err
 hr__image_layout(struct hr_op_ctx *ctx, size_t field, enum hr_layout layout);
 
 /* Width, height and channels as described so far, without making pixels; also of tensors.
- */
+ * hr__image_size: HR_ERR_SHAPE for an image without pixels, which user code may make. */
+HR_CHECK enum hr_err
+hr__image_dims(struct hr_op_ctx *ctx, size_t field, int32_t *ret_width,
+               int32_t *ret_height, int32_t *ret_channels);
 HR_CHECK enum hr_err
 hr__image_size(struct hr_op_ctx *ctx, size_t field, int32_t *ret_width,
                int32_t *ret_height, int32_t *ret_channels);
