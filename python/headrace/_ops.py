@@ -4171,9 +4171,9 @@ def record_kind(
     Args:
         pipeline: what the operator reads.
         field: the field to declare; field, required.
-        kind: image, mask: uint8 [height, width, channels]; boxes: float32 [n, 4];
-            points: float32 [n, 2]; samples: float32 [..., frames]; enum, one of image,
-            mask, boxes, points, samples, required.
+        kind: image, mask: uint8 [height, width, channels], images also float32 of 0..1;
+            boxes: float32 [n, 4]; points: float32 [n, 2]; samples: float32 [...,
+            frames]; enum, one of image, mask, boxes, points, samples, required.
         rate: samples: frames per second, of all records; int, 0 to 10000000, in Hz,
             default 0.
         name: what the node is called in messages and files; the operator's name by default.

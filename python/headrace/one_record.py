@@ -45,7 +45,8 @@ class _Given:
         if kind.dtype == "bytes":
             return source_of(self, "vision", ("data",), {"data": Spec("bytes")}, "inline", "", False, None).decode()
         spec = Spec(kind.dtype, ("height", "width", kind.channels))
-        return source_of(self, "vision", ("image",), {"image": spec}, "inline", "", False, None)
+        made = source_of(self, "vision", ("image",), {"image": spec}, "inline", "", False, None)
+        return made.kind("image", "image")
 
 
 class _Run:

@@ -724,3 +724,25 @@ def test_vision_without_chance_gives_torchvisions_pixels(
         assert ours.shape == other.shape
         differs = (ours.int() - other.int()).abs() > levels
         assert differs.float().mean() <= beyond
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("Resize", (24,)),
+        ("Pad", (3, 0.5)),
+        ("Grayscale", (3,)),
+        ("GaussianBlur", (5, (1.5, 1.5))),
+        ("RandomInvert", (1.0,)),
+        ("RandomSolarize", (0.4, 1.0)),
+        ("RandomAdjustSharpness", (1.7, 1.0)),
+        ("RandomAutocontrast", (1.0,)),
+        ("Normalize", ([0.4, 0.5, 0.6], [0.2, 0.3, 0.4])),
+    ],
+)
+def test_vision_of_floats_is_torchvisions(name: str, given: tuple[Any, ...], seed: int) -> None:
+    for item in Scenes(seed, 5).items:
+        image = torch.from_numpy(item["image"]).permute(2, 0, 1) / 255
+        ours, other = getattr(hr.vision, name)(*given)(image), getattr(v2, name)(*given)(image)
+        assert ours.shape == other.shape
+        assert (ours - other).abs().max() < 1e-3

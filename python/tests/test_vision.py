@@ -41,7 +41,9 @@ def next_seed() -> int:
 
 def record_0(steps: Callable[[hr.Pipeline], hr.Pipeline], image: Any, seed: int) -> Any:
     """The first record of a run over a data set of this image."""
-    pipe = steps(hr.from_dataset([image], names=["image"]).kind("image", "image")).layout("chw")
+    outputs = {"image": hr.spec(image.dtype, (None, None, image.shape[2]))}
+    source = hr.from_dataset([image], names=["image"], outputs=outputs).kind("image", "image")
+    pipe = steps(source).layout("chw")
     (batch,) = pipe.batch(1).loader(seed=seed, output="numpy", threads=1)
     return batch.image[0]
 
@@ -116,6 +118,20 @@ def test_a_transform_is_the_operator_of_a_pipeline(transform: Any, steps: Any, r
         assert isinstance(made, torch.Tensor)
         assert tuple(made.shape) == wanted.shape
         assert np.array_equal(made.numpy(), wanted)
+
+
+@pytest.mark.parametrize(("transform", "steps"), SAME, ids=lambda v: repr(v)[:60] if isinstance(v, T.Transform) else "")
+def test_images_of_floats_are_0_to_1(transform: Any, steps: Any, rng: random.Random) -> None:
+    torch.manual_seed(rng.getrandbits(60))
+    image = picture(3).astype(np.float32) / 255
+    tensor = torch.from_numpy(image).permute(2, 0, 1)
+    try:
+        wanted = record_0(steps, image, next_seed())
+    except hr.HeadraceError as error:  # a level above 1, or an operator of uint8 levels
+        with pytest.raises(type(error), match=r"0\.\.1|uint8"):
+            transform(tensor)
+    else:
+        assert np.array_equal(transform(tensor).numpy(), wanted)
 
 
 def test_every_transform_is_compared() -> None:

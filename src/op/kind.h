@@ -53,8 +53,8 @@ struct hr_kind {
     const char *name;  /* "boxes" */
     const char *wants; /* what a field of this kind is, for messages: "float32 [n, 4]" */
     /* The meanings of its fields; a field that is declared to be of this kind gets the
-     * first. */
-    enum hr_meaning meaning, meaning_last;
+     * first, or one of float32 `meaning_f32` unless that is HR_MEANING_NONE. */
+    enum hr_meaning meaning, meaning_last, meaning_f32;
     /* Values are pixels in rows and columns. They may be deferred, and have the size of
      * the image that they belong to. */
     bool pixels;

@@ -6,7 +6,7 @@
 
 static bool image_accepts(const struct hr_field *field)
 {
-    return field->dtype == HR_U8 && field->ndim == 3;
+    return (field->dtype == HR_U8 || field->dtype == HR_F32) && field->ndim == 3;
 }
 
 static enum hr_err
@@ -23,8 +23,9 @@ image_warp(struct hr_op_ctx *ctx, size_t field, const struct hr_warp *warp)
 
 const struct hr_kind hr__kind_image = {
     .name = "image",
-    .wants = "uint8 [height, width, channels]",
+    .wants = "uint8 or float32 [height, width, channels]",
     .meaning = HR_MEANING_IMAGE_U8,
+    .meaning_f32 = HR_MEANING_IMAGE_UNIT,
     .meaning_last = HR_MEANING_IMAGE_NORMAL,
     .pixels = true,
     .accepts = image_accepts,

@@ -16,8 +16,9 @@ static const struct hr_param kind_params[] = {
     HR_P_FIELD(struct declare, field, .required = true, .access = HR_ACCESS_UPDATE,
                .help = "the field to declare"),
     HR_P_ENUM(struct declare, kind, .required = true, .names = hr__kind_names,
-              .help = "image, mask: uint8 [height, width, channels]; boxes: float32 "
-                      "[n, 4]; points: float32 [n, 2]; samples: float32 [..., frames]"),
+              .help = "image, mask: uint8 [height, width, channels], images also float32 "
+                      "of 0..1; boxes: float32 [n, 4]; points: float32 [n, 2]; samples: "
+                      "float32 [..., frames]"),
     HR_P_INT(struct declare, rate, .fallback = "0", HR_RANGE(0, HR_RATE_MAX),
              .unit = "Hz", .help = "samples: frames per second, of all records"),
 };
@@ -44,7 +45,9 @@ static enum hr_err kind_infer(struct hr_infer *infer)
     if ((p->rate > 0) != (kind->meaning == HR_MEANING_SAMPLES))
         return hr__infer_fail(infer, "rate", HR_ERR_ARGUMENT,
                               "samples need a rate, and no other kind has one");
-    field->meaning = kind->meaning;
+    field->meaning = field->dtype == HR_F32 && kind->meaning_f32 != HR_MEANING_NONE
+                         ? kind->meaning_f32
+                         : kind->meaning;
     field->rate = (int32_t)p->rate;
     if (!kind->pixels)
         field->layout = HR_LAYOUT_NONE;
