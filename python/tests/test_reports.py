@@ -95,16 +95,21 @@ def test_a_list_is_in_memory_once_however_many_workers_read_it(workers: int, chi
 
 def test_nothing_is_kept_in_dev_shm(children: Any) -> None:
     """pytorch#5040, #108861: /dev/shm is full; ours are memory files that no folder holds."""
+
+    def shared(pid: int) -> set[str]:
+        files = set()
+        for file in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                files.add(os.readlink(file))
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+        return {line for line in (*files, *maps) if "/dev/shm/" in line}
+
+    before = shared(os.getpid())  # semaphores of other tests
     pipe = hr.range(24).map(reportfns.large, variant="processes").batch(2)
     for batch in pipe.loader(threads=2, output="numpy"):
         assert batch.value.shape == (2, 1 << 20)
         for pid in children() | {os.getpid()}:
-            files = set()
-            for file in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-                with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-                    files.add(os.readlink(file))
-            maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
-            assert "/dev/shm/" not in maps and not any("/dev/shm/" in f for f in files)
+            assert not shared(pid) - before
 
 
 def test_all_processes_killed_at_once_lose_nothing(children: Any) -> None:
