@@ -108,3 +108,17 @@ TEST(seeds_are_refused_where_records_are_begun_ahead)
     hr_iter_close(iter);
     hr_graph_unref(graph);
 }
+
+TEST(seeds_are_refused_where_records_come_from_a_cache)
+{
+    struct world w = {.end = INT64_MAX};
+    struct hr_graph *graph =
+        load(GRAPH(RANGE(1000) "  - debug.identity: {}\n  - flow.cache: {}\n"), &w, NULL);
+    struct hr_iter *iter = open_run(graph, true);
+    struct hr_error error;
+
+    CHECK_ERR(HR_ERR_UNSUPPORTED, hr_iter_seed(iter, 1, &error));
+    CHECK_HAS(error.message, "caches");
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+}
