@@ -23,15 +23,15 @@ COPIES = 1000  # of each photo per epoch: a new epoch would restart DataLoader's
 class Photos:
     """Decode, random crop, flip, normalise: float32 CHW."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, transforms: Any = v2) -> None:
         self.files = sorted(str(path) for path in pathlib.Path(folder).rglob("[!.]*.*"))
-        self.transform = v2.Compose(
+        self.transform = transforms.Compose(
             [
-                v2.RandomResizedCrop(224, antialias=True),
-                v2.RandomHorizontalFlip(),
-                v2.PILToTensor(),
-                v2.ToDtype(torch.float32, scale=True),
-                v2.Normalize(work.MEAN, work.STD),
+                transforms.RandomResizedCrop(224, antialias=True),
+                transforms.RandomHorizontalFlip(),
+                transforms.PILToTensor(),
+                transforms.ToDtype(torch.float32, scale=True),
+                transforms.Normalize(work.MEAN, work.STD),
             ]
         )
 
@@ -47,16 +47,7 @@ class VisionPhotos(Photos):
     """The same with the transforms of hr.vision, which decode, too."""
 
     def __init__(self, folder: str) -> None:
-        super().__init__(folder)
-        self.transform = vision.Compose(
-            [
-                vision.RandomResizedCrop(224, antialias=True),
-                vision.RandomHorizontalFlip(),
-                vision.PILToTensor(),
-                vision.ToDtype(torch.float32, scale=True),
-                vision.Normalize(work.MEAN, work.STD),
-            ]
-        )
+        super().__init__(folder, vision)
 
     def __getitem__(self, at: int) -> Any:
         return self.transform(vision.read(self.files[at % len(self.files)]))
