@@ -52,8 +52,8 @@ struct hr_dispatcher_process {
     uint32_t next_list;       /* the peer before the one that a tick begins with */
     struct hr_http *control;  /* or NULL */
     struct hr_events *events; /* or NULL */
-    uint64_t refused_ns;      /* since then, connections were refused ... */
-    uint32_t refused;         /* ... so many times */
+    uint64_t refused_ns;      /* when `refused` began to count */
+    uint32_t refused;         /* refused connections since then */
 };
 
 /* Tells the worker at this address to drain. HR_ERR_NOT_FOUND. */
