@@ -126,7 +126,7 @@ class Loader(Generic[B]):
     """
 
     def __init__(self, pipeline: Pipeline, **options: Unpack[LoaderOptions]) -> None:
-        if not hasattr(type(pipeline), "_built"):
+        if not hasattr(type(pipeline), "_built"):  # of the pipeline itself it would be made here
             raise ArgumentError(f"a Loader runs a Pipeline, not a {type(pipeline).__name__}", param="pipeline")
         self.pipeline = pipeline
         self._options = options

@@ -30,6 +30,8 @@ def calling(node: str, op: str, code: str) -> Iterator[None]:
         yield
     finally:
         calls.pop()
+        if not calls:
+            del _called[threading.get_ident()]
 
 
 class _Worker(threading.Thread):
@@ -44,8 +46,6 @@ class _Worker(threading.Thread):
             self.result = self.work()
         except BaseException as error:  # noqa: BLE001 - raised where it is waited for
             self.error = error
-        finally:
-            _called.pop(threading.get_ident(), None)
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
