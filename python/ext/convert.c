@@ -339,7 +339,19 @@ store_buffer(struct hr_code_call *call, size_t at, const struct hr_field_info *i
     return code;
 }
 
-/* Converts lists, tuples and numbers to an array of the declared dtype. */
+/* Whether an array has no elements. */
+static bool is_empty(PyObject *array)
+{
+    PyObject *size = PyObject_GetAttrString(array, "size");
+    bool empty = size != NULL && PyLong_AsLong(size) == 0;
+
+    Py_XDECREF(size);
+    PyErr_Clear();
+    return empty;
+}
+
+/* Converts lists, tuples and numbers to an array of the declared dtype. An empty list is
+ * of any dtype: NumPy's float64 for it says nothing. */
 static PyObject *
 cast_array(struct ext_state *state, PyObject *array, PyObject *value, enum hr_dtype dtype)
 {
@@ -355,7 +367,7 @@ cast_array(struct ext_state *state, PyObject *array, PyObject *value, enum hr_dt
                                             NULL);
     else if (letter != NULL)
         cast = PyObject_CallMethod(array, "astype", "Oss", state->dtypes[dtype], "C",
-                                   "same_kind");
+                                   is_empty(array) ? "unsafe" : "same_kind");
     Py_XDECREF(kind);
     Py_XDECREF(name);
     return cast;

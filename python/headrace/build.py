@@ -412,7 +412,8 @@ def _shapes_agree(node: Node, consumers: dict[int, list[Node]]) -> bool:
         one = follow[0]
         if one.op == "batch.stack":
             return not one.params.get("ragged", False) and int(one.params.get("size", 1)) > 1
-        if one.op.split(".")[0] not in ("order", "record") and one.op != "code.filter":
+        same = one.op.split(".")[0] in ("order", "record") and op_kinds().get(one.op) != "expand"
+        if not same and one.op != "code.filter":
             return False
         follow = consumers.get(id(one), [])
     return False

@@ -253,15 +253,22 @@ def _settle_empty(names: tuple[str, ...] | None, code: Code) -> Code:
 
 
 def _widen(declared: dict[str, Spec], layout: Layout, first: Any, items: Sequence[Any]) -> None:
-    """Numbers of which item 0 is an int and another a float are floats; bools beside numbers are numbers."""
+    """Numbers of which item 0 is an int and another a float are floats; bools beside numbers are numbers. The
+    numbers of lists of which item 0 is empty are those of the first list that has some."""
     names = leaves(layout.items)
     values = split(layout.items, first)
     if len(names) == 1:
         values = (values,)
     for at, value in enumerate(values):
-        if type(value) not in (int, bool):
+        empty = type(value) is list and not value
+        if type(value) not in (int, bool) and not empty:
             continue
         with contextlib.suppress(TypeError, KeyError, IndexError, ValueError):  # the run reports it
+            if empty:
+                some = fieldspec.spec_of(next(filter(len, _column(layout.items, at, items)), value), "it")
+                if len(some.shape) == 1:
+                    declared[names[at]] = Spec(some.dtype, declared[names[at]].shape)
+                continue
             types = set(map(type, _column(layout.items, at, items)))
             if float in types:
                 declared[names[at]] = Spec("float64")

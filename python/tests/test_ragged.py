@@ -186,3 +186,23 @@ def test_lengths_that_cannot_be_given_are_refused(pipe: hr.Pipeline, words: str)
     with pytest.raises(hr.HeadraceError, match=words) as caught:
         pipe.fields  # noqa: B018
     assert caught.value.op == "batch.pad"
+
+
+@pytest.mark.parametrize("items", [[[1, 2], [3], []], [[], [1, 2], [3]]])
+def test_an_empty_list_has_the_type_of_the_others(items: list[list[int]]) -> None:
+    pipe = hr.from_dataset([{"ids": one, "at": at} for at, one in enumerate(items)])
+    assert pipe.fields["ids"].text() == "int64[-1]"
+    whole = [n for one in items for n in one]
+    (ragged,) = pipe.batch(3, ragged=True).loader(output="numpy")
+    assert ragged.ids.values.tolist() == whole
+    assert [one.tolist() for one in ragged.ids.items()] == items
+    (padded,) = pipe.padded_batch(3).loader(output="numpy")
+    assert padded.ids.tolist() == [one + [0] * (2 - len(one)) for one in items]
+    (flat,) = pipe.flat("ids").batch(9).loader(output="numpy")
+    assert flat.ids.tolist() == whole
+    assert flat.at.tolist() == [at for at, one in enumerate(items) for _ in one]
+
+
+def test_only_an_empty_list_is_of_any_type() -> None:
+    with pytest.raises(TypeError, match="same_kind"):
+        list(hr.from_dataset([[1, 2], [1.5]]).padded_batch(2).loader())
