@@ -565,8 +565,11 @@ ext_output(struct ext_state *state, struct hr_code_call *call, size_t at, PyObje
     if (PyUnicode_Check(value))
         return store_text(call, at, value, reterr);
     if (value == Py_None) {
-        PyErr_Format(PyExc_TypeError, "the function returned None for output %s",
-                     info.name);
+        PyErr_Format(
+            PyExc_TypeError,
+            "None for field '%s', and batches hold none: give a value that stands "
+            "for it",
+            info.name);
         return HR_ERR_TYPE;
     }
     if (info.dtype != HR_DTYPE_NONE && info.ndim == 0 && is_number(value))

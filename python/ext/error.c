@@ -125,7 +125,26 @@ static PyObject *attribute(PyObject *object, const char *name)
     return value;
 }
 
-/* The innermost frame, where it was raised. */
+/* Whether a frame of a traceback is of the package itself. */
+static bool is_ours(PyObject *traceback)
+{
+    PyObject *frame = PyObject_GetAttrString(traceback, "tb_frame");
+    PyObject *globals = attribute(frame, "f_globals"), *name = NULL;
+    const char *module = NULL;
+    bool ours;
+
+    if (globals != NULL)
+        name = PyDict_GetItemString(globals, "__name__"); /* borrowed */
+    if (name != NULL && PyUnicode_Check(name))
+        module = PyUnicode_AsUTF8AndSize(name, NULL);
+    ours = module != NULL && strncmp(module, "headrace.", 9) == 0;
+    Py_XDECREF(globals);
+    PyErr_Clear();
+    return ours;
+}
+
+/* The innermost frame, where it was raised; "" if that is in the package, which is no
+ * place to look for what is wrong with the user's data. */
 static void place_of(PyObject *exception, char *text, size_t room)
 {
     PyObject *at = PyException_GetTraceback(exception), *next, *line, *file;
@@ -141,8 +160,10 @@ static void place_of(PyObject *exception, char *text, size_t room)
         Py_DECREF(at);
         at = next;
     }
-    if (at == NULL)
+    if (at == NULL || is_ours(at)) {
+        Py_XDECREF(at);
         return;
+    }
     line = PyObject_GetAttrString(at, "tb_lineno");
     file = attribute(attribute(attribute(at, "tb_frame"), "f_code"), "co_filename");
     if (file != NULL)

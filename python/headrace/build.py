@@ -55,9 +55,20 @@ class Field(NamedTuple):
 
 
 class Fields(tuple[Field, ...]):
-    """The fields in order; `fields["label"]` is the one of that name."""
+    """The fields in order; `fields["label"]` is the one of that name, `"label" in fields` whether there is one."""
 
     __slots__ = ()
+
+    def __contains__(self, key: object) -> bool:
+        return any(field.name == key for field in self) if isinstance(key, str) else super().__contains__(key)
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the fields."""
+        return tuple(field.name for field in self)
+
+    def items(self) -> tuple[tuple[str, Field], ...]:
+        """The fields with their names."""
+        return tuple((field.name, field) for field in self)
 
     @overload
     def __getitem__(self, key: SupportsIndex | str, /) -> Field: ...
@@ -66,7 +77,7 @@ class Fields(tuple[Field, ...]):
     def __getitem__(self, key: Any, /) -> Any:
         if not isinstance(key, str):
             return super().__getitem__(key)
-        names = [field.name for field in self]
+        names = self.keys()
         if key not in names:
             raise KeyError(f"there is no field '{key}'{nearest(key, names)}; fields are {', '.join(names)}")
         return super().__getitem__(names.index(key))

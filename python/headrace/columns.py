@@ -33,6 +33,12 @@ class Columns:
         """Whether item 0 has the shape of all: columns are arrays of numbers or text."""
         return all(isinstance(column, np.ndarray) and column.dtype.kind != "O" for column in self.columns)
 
+    @property
+    def stand_in(self) -> Any:
+        """A row that has the types of the columns, for columns without rows; None: there is none."""
+        values = [column.stand_in if isinstance(column, _Arrow) else _zero(column) for column in self.columns]
+        return None if any(value is None for value in values) else self._item(values)
+
     def __len__(self) -> int:
         return len(self.columns[0])
 
@@ -69,6 +75,10 @@ class _Arrow:
         self.column, self.dtype = column, column.type
         self._numbers = _numbers(getattr(column.type, "value_type", column.type))  # of a list's items
 
+    @property
+    def stand_in(self) -> Any:
+        return _zero_of(self.dtype)
+
     def __len__(self) -> int:
         return len(self.column)
 
@@ -92,6 +102,11 @@ class Stored(Columns):
     @property
     def fixed(self) -> bool:
         return False
+
+    @property
+    def stand_in(self) -> Any:
+        values = [_zero_of(self.dataset.schema.field(key).type) for key in self._keys]
+        return None if any(value is None for value in values) else self._item(values)
 
     def __len__(self) -> int:
         return int(self._count)
@@ -137,6 +152,28 @@ def _numbers(kind: Any) -> Any:
     return dtype if dtype.kind in "biuf" else None
 
 
+def _zero(column: np.ndarray) -> Any:
+    """A row of an array; texts, if it is one of objects."""
+    if column.dtype.kind == "O":
+        return ""
+    return np.zeros(column.shape[1:], column.dtype)[()]
+
+
+def _zero_of(kind: Any) -> Any:
+    """A value of an Arrow type; None: unknown."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    numbers = _numbers(getattr(kind, "value_type", kind))
+    if numbers is not None:
+        return np.zeros(0, numbers) if hasattr(kind, "value_type") else numbers.type(0)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return ""
+    binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    return b"" if binary or types.is_binary_view(kind) else None
+
+
 def _kind(column: Any) -> str:
     return f"{column.dtype}{list(getattr(column, 'shape', ()))[1:] or ''}".replace(" ", "")
 
@@ -177,7 +214,8 @@ def from_columns(
     what = f"from_columns({type(columns).__name__})"
     made = _columns(columns, names, what)
     named = names if made.names is None else None
-    return source_of(made, what, named, outputs, "threads", version, False, name)
+    stand_in = made.stand_in if len(made) == 0 else None
+    return source_of(made, what, named, outputs, "threads", version, False, name, stand_in)
 
 
 def _columns(given: Any, names: Sequence[str] | None, what: str) -> Columns:
@@ -190,10 +228,15 @@ def _columns(given: Any, names: Sequence[str] | None, what: str) -> Columns:
         return _of_arrays({key: _of_pandas(given[key], key, what) for key in chosen}, what)
     if all(hasattr(given, one) for one in ("count_rows", "schema", "take")):
         return Stored(given, tuple(_chosen({key: key for key in given.schema.names}, names, what)))
-    if hasattr(given, "to_arrow") or hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+    arrow = any(hasattr(given, one) for one in ("to_arrow", "__arrow_c_stream__", "__arrow_c_array__"))
+    if arrow and (hasattr(given, "columns") or not hasattr(given, "to_numpy")):  # no Series and no Array
         return _of_arrow(given, names, what)
     if isinstance(given, (tuple, list)) and given:
         return _of_arrays(given, what)
+    if isinstance(given, np.ndarray) or hasattr(given, "to_numpy"):
+        raise ArgumentError(f"{what}: one column: give a tuple of it, (column,), or a dict", param="columns")
+    if hasattr(given, "collect") and hasattr(given, "collect_schema"):
+        raise ArgumentError(f"{what}: the rows are not there yet: give frame.collect()", param="columns")
     raise ArgumentError(
         f"{what}: needs a tuple, list or dict of arrays, a structured array, an Arrow table, a Lance dataset, or a "
         "pandas or polars frame; objects with __len__ and __getitem__ are for hr.from_dataset",
@@ -222,8 +265,15 @@ def _chosen(columns: dict[str, Any], names: Sequence[str] | None, what: str) -> 
 
 
 def _array(column: Any, name: str, what: str) -> np.ndarray:
+    masked = int(np.ma.getmaskarray(column).sum()) if isinstance(column, np.ma.MaskedArray) else 0
+    if masked:
+        raise _missing(what, name, masked, "array.filled(0)", "values")
     try:
-        return np.asarray(column)
+        array = np.asarray(column)
+        none = sum(one is None for one in array.flat) if array.dtype.kind == "O" else 0
+        if none:
+            raise _missing(what, name, none, "a value that stands for it")
+        return array
     except ValueError as error:
         raise ArgumentError(
             f"{what}: column {name} is no array: {error} Rows of different lengths are read from an Arrow table, "
@@ -248,10 +298,10 @@ def _of_arrays(given: Mapping[str, Any] | Sequence[Any], what: str) -> Columns:
     return Columns(names, arrays)
 
 
-def _missing(what: str, key: str, count: int, cure: str) -> ArgumentError:
+def _missing(what: str, key: str, count: int, cure: str, of: str = "rows") -> ArgumentError:
+    where = f"has no value in {count} {of}" if of == "rows" else f"has {count} masked {of}"
     return ArgumentError(
-        f"{what}: column '{key}' has no value in {count} rows, and batches hold none: fill or drop them first, "
-        f"for example by {cure}",
+        f"{what}: column '{key}' {where}, and batches hold none: fill or drop them first, for example by {cure}",
         param="columns",
     )
 

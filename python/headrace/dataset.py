@@ -176,8 +176,10 @@ def source_of(
     version: str | None,
     seed_globals: bool,
     name: str | None,
+    stand_in: Any = None,
 ) -> Pipeline:
-    """`from_dataset` of what is known to be a data set; `what` is the call, for messages."""
+    """`from_dataset` of what is known to be a data set; `what` is the call, for messages. stand_in: an item that
+    says what a data set without items would hold."""
     try:
         count = len(dataset)
     except Exception as error:
@@ -193,7 +195,7 @@ def source_of(
         variant,
         version if version is not None else f"{name_of(dataset)} {count} {own or ''}".strip(),
         frozenset({"seed"} if seed_globals else set()),
-        settle=functools.partial(_settle_dataset, dataset, names, what),
+        settle=functools.partial(_settle_dataset, dataset, names, what, stand_in),
     )
     if variant == "processes":
         pickled(code, code.fn, name or "code.source")
@@ -220,10 +222,12 @@ def _refuse_columns(dataset: Any, what: str) -> None:
         )
 
 
-def _settle_dataset(dataset: Any, names: tuple[str, ...] | None, what: str, code: Code) -> Code:
+def _settle_dataset(dataset: Any, names: tuple[str, ...] | None, what: str, stand_in: Any, code: Code) -> Code:
     """The code once item 0 is known."""
-    if len(dataset) == 0:
+    if len(dataset) == 0 and stand_in is None:
         return _settle_empty(names, code)
+    if len(dataset) == 0:
+        return _settle_item(stand_in, names, what, code, fixed=dataset.fixed)
     try:
         with seeding.seeded(0) if "seed" in code.flags else contextlib.nullcontext():
             first = dataset[0]
@@ -243,6 +247,14 @@ def _settle_dataset(dataset: Any, names: tuple[str, ...] | None, what: str, code
         _widen(declared, layout, first, dataset)
     probed = code.outputs is None and not getattr(dataset, "fixed", False)
     return code._replace(fn=call, outputs=declared, probed=probed, structure=layout.batches, settle=None)
+
+
+def _settle_item(item: Any, names: tuple[str, ...] | None, what: str, code: Code, fixed: bool = False) -> Code:
+    """The code by an item; if fixed, all have its shapes."""
+    layout = _layout(item, names, code.outputs, what)
+    declared = _declared(layout, item, code.outputs, what)
+    probed = code.outputs is None and not fixed
+    return code._replace(outputs=declared, probed=probed, structure=layout.batches, settle=None)
 
 
 def _settle_empty(names: tuple[str, ...] | None, code: Code) -> Code:
@@ -564,6 +576,5 @@ def _settle_stream(stream: Stream, names: tuple[str, ...] | None, what: str, cod
         return _settle_empty(names, code)
     except Exception as error:
         raise CodeError(f"{what}: the first item raised {type(error).__name__}: {error}", record=0) from error
-    layout = stream.layout = _layout(first, names, code.outputs, what)
-    declared = _declared(layout, first, code.outputs, what)
-    return code._replace(outputs=declared, probed=code.outputs is None, structure=layout.batches, settle=None)
+    stream.layout = _layout(first, names, code.outputs, what)
+    return _settle_item(first, names, what, code)

@@ -94,8 +94,9 @@ def dtype_name(dtype: object) -> str:
         except Exception:  # noqa: BLE001 - NumPy raises what it likes
             name = text
     if name not in DTYPES:
+        hint = nearest(name, DTYPES) if isinstance(dtype, str) else ""
         raise DtypeError(
-            f"batches hold no {name}; there are {', '.join(DTYPES)}, text and bytes{nearest(name, DTYPES)}",
+            f"batches hold no {name}; there are {', '.join(DTYPES)}, text and bytes{hint}",
             param="dtype",
         )
     return str(name)
@@ -113,6 +114,16 @@ def spec_of(value: object, what: str) -> Spec:
         return Spec("int64")
     if isinstance(value, float):
         return Spec("float64")
+    if value is None:
+        raise DtypeError(f"{what} is None, and batches hold none: give a value that stands for it, such as 0 or ''")
+    if hasattr(type(value), "__dataclass_fields__"):
+        raise DtypeError(
+            f"{what} is a {type(value).__name__}, a dataclass: give a named tuple, or a dict as of dataclasses.asdict()"
+        )
+    if isinstance(value, np.ma.MaskedArray):
+        raise DtypeError(
+            f"{what} is a masked array, and batches hold no masks: give array.filled(0), or a dict of both"
+        )
     text = str(getattr(value, "dtype", ""))
     if text.startswith("torch."):
         return Spec(dtype_name(text), tuple(value.shape))  # type: ignore[attr-defined]
@@ -120,7 +131,9 @@ def spec_of(value: object, what: str) -> Spec:
         array = np.asarray(value)
     except Exception as error:
         raise DtypeError(f"{what} is a {type(value).__name__}, which is no array: {error}") from error
-    if array.dtype.kind in "OUSVMmc" and array.dtype.name not in DTYPES:  # bfloat16 is of kind V
+    if array.dtype.kind in "Mm":
+        raise DtypeError(f"{what} is of {array.dtype}, and batches hold no times: convert it, as .astype('int64') does")
+    if array.dtype.kind in "OUSVc" and array.dtype.name not in DTYPES:  # bfloat16 is of kind V
         raise DtypeError(
             f"{what} is a {type(value).__name__} that NumPy takes for {array.dtype}; "
             "give numbers, bytes, or arrays of numbers"
@@ -128,7 +141,8 @@ def spec_of(value: object, what: str) -> Spec:
     try:
         return Spec(dtype_name(array.dtype), array.shape)
     except DtypeError as error:
-        raise DtypeError(f"{what}: {error}; convert it, for example with .astype('int64')") from None
+        like = "float64" if array.dtype.kind == "f" else "int64"
+        raise DtypeError(f"{what}: {error}; convert it, for example with .astype('{like}')") from None
 
 
 def field_names(names: object, param: str, op: str) -> tuple[str, ...]:

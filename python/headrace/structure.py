@@ -158,7 +158,8 @@ def _split(structure: Parts, item: Any, exact: bool, values: list[Any]) -> None:
         if not isinstance(item, (tuple, list)):
             raise TypeError(f"expected a {structure.kind.__name__} of {len(parts)}, got a {type(item).__name__}")
         if len(item) != len(parts):
-            raise ValueError(f"expected {len(parts)} parts ({', '.join(leaves(structure))}), got {len(item)}")
+            hint = "; only lists of numbers may differ in length" if structure.kind is list else ""
+            raise ValueError(f"expected {len(parts)} parts ({', '.join(leaves(structure))}), got {len(item)}{hint}")
         given = item
     for part, value in zip(parts, given, strict=True):
         if isinstance(part, str):

@@ -136,9 +136,42 @@ def test_missing_values_are_refused_by_column() -> None:
     assert np.isnan(values(hr.from_columns(pd.DataFrame({"row": [0, 1], "b": [1.0, float("nan")]})))["b"][1])
 
 
+def test_masked_arrays_are_refused() -> None:
+    masked = np.ma.array([1, 2, 3], mask=[False, True, False])
+    with pytest.raises(hr.ArgumentError, match=r"column 'b' has 1 masked values.*filled"):
+        hr.from_columns({"a": np.arange(3), "b": masked})
+    assert values(hr.from_columns({"row": np.ma.array([4, 5])}))["row"] == [4, 5]  # nothing is masked
+    with pytest.raises(hr.DtypeError, match="'value' is a masked array"):
+        hr.from_dataset([masked, masked]).fields  # noqa: B018
+    with pytest.raises(hr.ArgumentError, match="column 'b' has no value in 1 rows"):
+        hr.from_columns({"a": [1, 2], "b": [1, None]})
+
+
+def test_columns_without_rows_keep_their_types() -> None:
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    arrays = {"row": np.zeros(0, "i2"), "image": np.zeros((0, 3, 5), "u1"), "text": np.zeros(0, "U3")}
+    lists = pa.array([], pa.list_(pa.float32()))
+    table = pa.table({"n": pa.array([], pa.int8()), "s": pa.array([], pa.string()), "b": pa.array([], pa.binary())})
+    for given, types in (
+        (arrays, ["int16", "uint8[3, 5]", "text"]),
+        (tuple(arrays.values()), ["int16", "uint8[3, 5]", "text"]),
+        (table.append_column("x", lists), ["int8", "text", "bytes", "float32[-1]"]),
+        (pd.DataFrame({"a": pd.Series([], dtype="f4"), "c": pd.Series([], dtype="str")}), ["float32", "text"]),
+    ):
+        pipe = hr.from_columns(given)
+        assert [field.text() for field in pipe.fields] == types
+        assert list(pipe.shuffle().batch(2).loader()) == []
+    some = hr.from_columns({name: np.zeros((2, *one.shape[1:]), one.dtype) for name, one in arrays.items()})
+    (batch,) = hr.concat(hr.from_columns(arrays), some).batch(9).loader(output="numpy")
+    assert batch.image.shape == (2, 3, 5) and batch.row.dtype == np.int16
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        (np.zeros(3), r"one column: give a tuple of it"),
+        ({"a": np.zeros(3, "u4")}, r"convert it, for example with \.astype\('int64'\)$"),
+        ({"a": np.zeros(3, np.longdouble)}, r"convert it, for example with \.astype\('float64'\)$"),
         ({"a": np.zeros(3), "b": np.zeros(4)}, "a has 3, b has 4"),
         ((np.zeros(3), np.zeros(2)), "0 has 3, 1 has 2"),
         ({"a": 1}, "column a is a single value"),

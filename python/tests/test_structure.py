@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import pathlib
 import pickle
 import secrets
@@ -276,7 +277,10 @@ def test_images_are_shown_wherever_they_are() -> None:
         ([[np.zeros(2), 1], [np.zeros(2)]], r"expected 2 parts \(field0, field1\), got 1"),
         ([{"a": 1, "b": 2}, {"a": 1}], "expected the fields a, b; got a"),
         ([{"a": (1, 2)}, {"a": 1}], "expected a tuple of 2, got a int"),
-        ([{"tags": ["x", "y"]}, {"tags": ["x"]}], r"expected 2 parts \(tags.0, tags.1\), got 1"),
+        (
+            [{"tags": ["x", "y"]}, {"tags": ["x"]}],
+            r"expected 2 parts \(tags.0, tags.1\), got 1; only lists of numbers may",
+        ),
     ],
 )
 def test_an_item_of_another_structure_is_refused_by_number(items: list[Any], words: str) -> None:
@@ -424,3 +428,36 @@ def test_devices_get_pairs() -> None:
     for device in ("cpu", *(["cuda"] if torch.cuda.is_available() else [])):
         for x, y in pairs().batch(4).loader(device=device):
             assert x.device.type == y.device.type == device and (x[:, 0, 0, 0] == y).all()
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ([Frozen(1)], "is a Frozen, a dataclass: give a named tuple, or a dict"),
+        ([{"x": None}], "'x' is None, and batches hold none: give a value"),
+        ([{"x": 1}, {"x": None}], "None for field 'x', and batches hold none: give a value"),
+        ([np.datetime64("2020-01-01")], "batches hold no times"),
+    ],
+)
+def test_what_no_batch_holds_is_refused_with_what_to_give(items: list[Any], words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        list(hr.from_dataset(items).batch(2).loader())
+
+
+@pytest.mark.parametrize("items", [[{"a": 1, "b": 2}, {"a": 1}], [["x", "y"], ["x"]]])
+def test_messages_name_no_place_in_the_package(items: list[Any]) -> None:
+    with pytest.raises(hr.CodeError) as caught:
+        list(hr.from_dataset(items).batch(2).loader())
+    assert ".py:" not in str(caught.value)
+
+
+def test_fields_are_found_by_name() -> None:
+    fields = hr.from_dataset([{"a": 1, "b": "x"}]).fields
+    assert "a" in fields and "c" not in fields and fields[0] in fields
+    assert dict(fields) == dict(fields.items()) == {"a": fields[0], "b": fields[1]}
+    assert fields.keys() == ("a", "b")
