@@ -309,17 +309,23 @@ static int read_choice(const struct cli_option *option, const char *value, int *
     }
 }
 
-static int read_param(char *value, struct cli_params *params)
+/* Each name may be given once: of two values, one would be ignored. */
+static int
+read_param(const struct cli_option *option, char *value, struct cli_params *params)
 {
     char *equals = strchr(value, '=');
     struct hr_graph_param *items;
 
     if (equals == NULL || equals == value)
-        return cli_usage("-p expects name=value, not '%s'", value);
+        return wrong_value(option, value, option->arg);
+    *equals = '\0';
+    for (size_t i = 0; i < params->count; i++)
+        if (strcmp(params->items[i].name, value) == 0)
+            return cli_usage("--%s: '%s' is given twice, as '%s' and as '%s'",
+                             option->name, value, params->items[i].value, equals + 1);
     items = realloc(params->items, (params->count + 1) * sizeof(*items));
     if (items == NULL)
         return cli_failed("out of memory");
-    *equals = '\0';
     items[params->count++] = (struct hr_graph_param){value, equals + 1};
     params->items = items;
     return CLI_OK;
@@ -345,7 +351,7 @@ static int read_value(const struct cli_option *option, char *value, void *values
     case CLI_CHOICE:
         return read_choice(option, value, place);
     case CLI_PARAM:
-        return read_param(value, place);
+        return read_param(option, value, place);
     }
     return CLI_OK;
 }

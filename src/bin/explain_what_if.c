@@ -46,8 +46,9 @@ static void set(struct hr_machine *machine, size_t at, double value)
         machine->memory = value < 0x1p63 ? (uint64_t)value : UINT64_MAX;
 }
 
-static int
-take(const char *name, size_t length, const char *value, struct hr_machine *machine)
+/* `given`: a bit for each fact that was taken before. */
+static int take(const char *name, size_t length, const char *value, unsigned *given,
+                struct hr_machine *machine)
 {
     double number;
 
@@ -57,6 +58,10 @@ take(const char *name, size_t length, const char *value, struct hr_machine *mach
         if (!read_number(&facts[i], value, &number))
             return cli_usage("--what-if %s: '%s' is not a value such as %s",
                              facts[i].name, value, facts[i].example);
+        if (*given >> i & 1)
+            return cli_usage("--what-if: '%s' is given twice; run explain once for each",
+                             facts[i].name);
+        *given |= 1u << i;
         set(machine, i, number);
         return CLI_OK;
     }
@@ -67,17 +72,19 @@ take(const char *name, size_t length, const char *value, struct hr_machine *mach
 int explain_what_if(const struct cli_params *given, const char *const *words,
                     size_t count, struct hr_machine *ret_machine)
 {
+    unsigned seen = 0;
     int code = CLI_OK;
 
     memset(ret_machine, 0, sizeof(*ret_machine));
     for (size_t i = 0; code == CLI_OK && i < given->count; i++)
         code = take(given->items[i].name, strlen(given->items[i].name),
-                    given->items[i].value, ret_machine);
+                    given->items[i].value, &seen, ret_machine);
     for (size_t i = 0; code == CLI_OK && i < count; i++) {
         const char *equals = strchr(words[i], '=');
 
         code = equals != NULL && given->count > 0
-                   ? take(words[i], (size_t)(equals - words[i]), equals + 1, ret_machine)
+                   ? take(words[i], (size_t)(equals - words[i]), equals + 1, &seen,
+                          ret_machine)
                    : cli_usage("explain takes one graph; '%s' is too much", words[i]);
     }
     return code;

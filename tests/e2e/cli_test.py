@@ -45,6 +45,9 @@ def wrong_values_say_what_is_expected():
     one_line(run("run", noop, "--ordered", "perhaps", code=2), "true or false")
     one_line(run("run", noop, "--errors", "ignore", code=2), "fail|skip|substitute")
     one_line(run("run", noop, "-p", "n", code=2), "name=value")
+    one_line(run("run", noop, "-p", "n=3", "--param", "n=4", code=2), "--param: 'n' is given twice, as '3' and as '4'")
+    one_line(run("convert", "stats.yml", noop, "--map", "8", code=2), "--map expects ID=node, not '8'")
+    one_line(run("convert", "stats.yml", noop, "--map", "8=a", "--map", "8=b", code=2), "--map: '8' is given twice, as 'a' and as 'b'")
     one_line(run("run", noop, "--digest=yes", code=2), "takes no value")
     one_line(run("run", noop, "--seed", code=2), "--seed must be followed by")
 

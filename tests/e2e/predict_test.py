@@ -54,6 +54,8 @@ def explain_says_what_is_wrong_with_its_options():
     one_line(run(*by, "--what-if", "disk=0", code=2), "--what-if disk: '0' is not a value such as 200MB/s")
     one_line(run(*by, "--what-if", "cores=0.5", code=2), "cores must be 1 to 65536, not 0.5")
     one_line(run(*by, "--what-if", "cores=2", "gpus=1", code=2), "--what-if knows cores, disk, memory, copy and price, not 'gpus'")
+    one_line(run(*by, "--what-if", "cores=2", "disk=1MB/s", "cores=4", code=2), "--what-if: 'cores' is given twice; run explain once for each")
+    one_line(run(*by, "--what-if", "cores=2", "--what-if", "cores=4", code=2), "--what-if: 'cores' is given twice, as '2' and as '4'")
     one_line(run(*by, "more.yaml", code=2), "explain takes one graph; 'more.yaml' is too much")
     one_line(run("explain", written, "--what-if", "cores=2", code=2), "--what-if needs --profile FILE")
     one_line(run("explain", written, "--html", "x.html", code=2), "--html needs --profile FILE")
