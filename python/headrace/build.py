@@ -20,9 +20,10 @@ from .fieldspec import Dim, Spec, spec_of
 from .identity import identity, name_of
 from .node import Node, named_params, numbered, to_json
 from .pickling import Holder, Memory, PickledCode
+from .probing import Probe, run_first, why_not
 from .structure import Parts, Structure, leaves, named, split
 from .timed import calling
-from .user_code import Code, ItemCall, Probe, SeedCall, callable_of, file_name, main_is_guarded, pickled
+from .user_code import Code, ItemCall, SeedCall, callable_of, file_name, main_is_guarded, pickled
 
 if TYPE_CHECKING:
     from .host import Host
@@ -388,32 +389,10 @@ def _probe(
     probing = Code("filter", probe, inputs, None, "inline", version="probe")
     last = Node("code.filter", {}, (node.inputs[0],), "headrace-probe", probing)
     with calling(node.name or node.op, node.op, name_of(code.fn)):
-        for _ in _run(build(last, probing=True), records=2 if batch else 1):
-            pass
+        run_first(build(last, probing=True), records=2 if batch else 1)
     if not probe.done:
-        raise _bad(node, code, _why_not(probe, "batch" if batch else "record")) from probe.error
+        raise _bad(node, code, why_not(probe, "batch" if batch else "record")) from probe.error
     return probe.inputs, probe.value
-
-
-def _why_not(probe: Probe, what: str) -> str:
-    if probe.error is not None:
-        e = probe.error
-        return (
-            f"raised {type(e).__name__}: {e} for the first {probe.tries} {what}(s), so it is not known what "
-            "it returns; declare outputs={'name': hr.spec(dtype, shape)} or fix it"
-        )
-    return f"was given no {what}, so it is not known what it returns; declare outputs={{'name': hr.spec(dtype, shape)}}"
-
-
-def _run(built: Built, records: int) -> Any:
-    options = {"variant": "inline", "records_max": records, "on_error": "skip"}
-    with translated():
-        run = _headrace.Iter(built.graph, options)
-        try:
-            while (batch := run.next()) is not None:
-                yield batch
-        finally:
-            run.close()
 
 
 def _shapes_agree(node: Node, consumers: dict[int, list[Node]]) -> bool:

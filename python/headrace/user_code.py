@@ -26,7 +26,7 @@ import pickle
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from . import _headrace, identity, pickling, seeding
@@ -280,40 +280,3 @@ def check_function(op: str, fn: object) -> None:
     else:
         return
     raise ArgumentError(f"{op}: {why}", node=op, op=op, param="fn")
-
-
-class Probe:
-    """A filter that calls a function on record after record, up to `most`, until one is good."""
-
-    def __init__(self, call: Callable[..., Any], expands: bool, most: int) -> None:
-        self.call, self.expands, self.most = call, expands, most
-        self.inputs: tuple[Any, ...] = ()
-        self.value: Any = None
-        self.done = False
-        self.error: Exception | None = None
-        self.tries = 0
-
-    def __call__(self, *values: Any) -> bool:
-        if self.done or self.tries >= self.most:
-            return True
-        self.tries += 1
-        try:
-            value = self.call(*values)
-            if self.expands:
-                value = next(iter(_iterable(value)), _NOTHING)
-                if value is _NOTHING:
-                    return False
-        except Exception as error:  # noqa: BLE001 - user code raises what it likes
-            self.error = self.error or error
-            return self.tries >= self.most
-        self.inputs, self.value, self.done = values, value, True
-        return True
-
-
-_NOTHING = object()
-
-
-def _iterable(value: Any) -> Iterable[Any]:
-    if not hasattr(value, "__iter__"):
-        raise DtypeError(f"flat_map wants an iterable of records, not a {type(value).__name__}")
-    return value  # type: ignore[no-any-return]
