@@ -20,7 +20,7 @@ from .fieldspec import Dim, Spec, spec_of
 from .identity import identity, name_of
 from .node import Node, named_params, numbered, to_json
 from .pickling import Holder, Memory, PickledCode
-from .probing import Probe, run_first, why_not
+from .probing import Known, Probe, run_first, why_not
 from .structure import Parts, Structure, leaves, named, split
 from .timed import calling
 from .user_code import Code, ItemCall, SeedCall, callable_of, file_name, main_is_guarded, pickled
@@ -173,27 +173,41 @@ def fields_of(graph: _headrace.Graph) -> Fields:
 
 def is_batched(node: Node) -> bool:
     """Whether `node` gives batches."""
-    kind = op_kinds().get(node.op, "")
-    if kind == "batch":
-        return True
-    if node.op == "batch.unbatch" or not node.inputs:
-        return False
-    return any(map(is_batched, node.inputs))
+    waiting = [node]
+    while waiting:
+        one = waiting[-1]
+        unknown = [i for i in one.inputs if i.batched is None]
+        if op_kinds().get(one.op) == "batch":
+            one.batched = True
+        elif one.op == "batch.unbatch":
+            one.batched = False
+        elif unknown:
+            waiting += unknown
+            continue
+        else:
+            one.batched = any(i.batched for i in one.inputs)
+        waiting.pop()
+    return bool(node.batched)
 
 
 def has_labels(node: Node) -> bool:
     """Whether a source before `node` has labels, whose classes are known once it is open."""
-    found = node.op == "source.coco" or node.params.get("find_classes", False)
-    return found or node.params.get("labels", "none") != "none" or any(map(has_labels, node.inputs))
+    return any(
+        one.op == "source.coco" or one.params.get("find_classes", False) or one.params.get("labels", "none") != "none"
+        for one in numbered(node)
+    )
 
 
 # ---- user code ----
 
 
-def resolve(node: Node) -> Resolved:
-    """What the node's code receives and returns; CodeError or GraphError if that is unknown."""
+def resolve(node: Node, known: Known | None = None) -> Resolved:
+    """What the node's code receives and returns; CodeError or GraphError if that is unknown.
+
+    known: of the nodes before it, if their code was resolved just now; what is found is added.
+    """
     if node.resolved is None:
-        node.resolved = _resolve(node)
+        node.resolved = _resolve(node, known if known is not None else Known())
     made: Resolved = node.resolved
     return made
 
@@ -201,15 +215,21 @@ def resolve(node: Node) -> Resolved:
 def _structure(node: Node) -> Structure | None:
     """The structure of a data set's items as the nodes of user code leave it. It describes the records
     of `node` if these have its fields and no others."""
-    code = node.code
-    if code is not None and code.kind == "source":
-        return resolve(node).code.structure
-    if code is not None and code.kind != "filter" and code.fields is None:
-        return resolve(node).structure
+    while len(node.inputs) == 1 and not _gives_items(node):
+        node = node.inputs[0]
+    if node.code is not None and _gives_items(node):
+        found = resolve(node)
+        return found.code.structure if node.code.kind == "source" else found.structure
     if len(node.inputs) > 1 and op_kinds().get(node.op) != "merge":
         return None
-    found = [_structure(one) for one in node.inputs]
-    return found[0] if found and found.count(found[0]) == len(found) else None
+    structures = [_structure(one) for one in node.inputs]
+    return structures[0] if structures and structures.count(structures[0]) == len(structures) else None
+
+
+def _gives_items(node: Node) -> bool:
+    """Whether it is user code that gives whole items."""
+    code = node.code
+    return code is not None and (code.kind == "source" or (code.kind != "filter" and code.fields is None))
 
 
 def _settled(node: Node, settle: Callable[[Code], Code]) -> Code:
@@ -224,15 +244,27 @@ def _settled(node: Node, settle: Callable[[Code], Code]) -> Code:
         raise
 
 
-def _resolve(node: Node) -> Resolved:
+def _resolve(node: Node, known: Known) -> Resolved:
     code = node.code
     assert code is not None
     if code.kind == "source":
         code = code if code.settle is None else _settled(node, code.settle)
         return Resolved(code, (), code.outputs, code.probed)
     if code.fields is not None and (code.outputs is not None or code.kind == "filter"):
-        return Resolved(code, code.fields, code.outputs, False, *_structures_of_file(code))
-    prefix = build(node.inputs[0], probing=True)
+        found = Resolved(code, code.fields, code.outputs, False, *_structures_of_file(code))
+        known.note(node, found, None, None)
+        return found
+    before = known.before(node)
+    if before is not None:
+        try:
+            return _resolve_after(node, code, build(before.fields, probing=True), before.records, known)
+        except HeadraceError:
+            pass  # what is wrong is found again, and named, after all nodes before it
+    return _resolve_after(node, code, build(node.inputs[0], probing=True), node.inputs[0], known)
+
+
+def _resolve_after(node: Node, code: Code, prefix: Built, records: Node, known: Known) -> Resolved:
+    """The same after a pipeline with the fields of `prefix`, whose first record `records` gives."""
     names = tuple(f.name for f in prefix.fields)
     for name in code.fields or ():
         if name not in names:
@@ -246,9 +278,11 @@ def _resolve(node: Node) -> Resolved:
     if prefix.record_count == 0 and code.outputs is None and code.kind != "filter":
         return _resolve_unused(code, prefix, code.fields or names)
     if code.fields is not None:
-        value = _probe(node, code, prefix, code.fields, None)[1]
+        value = _probe(node, code, records, code.fields, None)[1]
         return Resolved(code, code.fields, _specs(node, code, prefix, _by_fields(node, code, value)), True)
-    return _resolve_whole(node, code, prefix, names)
+    found, values = _resolve_whole(node, code, prefix, records, names)
+    known.note(node, found, prefix, values)
+    return found
 
 
 def _resolve_unused(code: Code, prefix: Built, inputs: tuple[str, ...]) -> Resolved:
@@ -265,8 +299,10 @@ def _structures_of_file(code: Code) -> tuple[Structure | None, Structure | None]
     return named(code.fields) if several else None, named(code.outputs) if code.outputs is not None else None
 
 
-def _resolve_whole(node: Node, code: Code, prefix: Built, names: tuple[str, ...]) -> Resolved:
-    """A function that takes whole records."""
+def _resolve_whole(
+    node: Node, code: Code, prefix: Built, records: Node, names: tuple[str, ...]
+) -> tuple[Resolved, dict[str, Any] | None]:
+    """A function that takes whole records, and the fields of what it returned if it was called."""
     before = prefix.structure
     takes: Structure | None = before if isinstance(before, Parts) else None
     if before is None and (len(names) != 1 or "batch" in code.flags):
@@ -275,20 +311,20 @@ def _resolve_whole(node: Node, code: Code, prefix: Built, names: tuple[str, ...]
     if takes is not None:
         code = code._replace(flags=code.flags | {"record"})
     if code.kind == "filter":
-        return Resolved(code, inputs, None, False, takes)
+        return Resolved(code, inputs, None, False, takes), None
     if code.outputs is not None:
         after = before if before is not None and set(leaves(before)) == set(code.outputs) else None
         outputs = {name: code.outputs[name] for name in (leaves(after) if after is not None else code.outputs)}
         gives = None if takes is None else after if after is not None else named(outputs)
-        return Resolved(code, inputs, outputs, False, takes, gives, after)
-    given, value = _probe(node, code, prefix, inputs, takes)
+        return Resolved(code, inputs, outputs, False, takes, gives, after), None
+    given, value = _probe(node, code, records, inputs, takes)
     gives = _returned(node, code, value, takes, before, given)
     if gives is not None:
         code = code._replace(flags=code.flags | {"record"})
     after = gives if gives is not None or before is None else before
     values = _values(gives if gives is not None else inputs[0], value)
     outputs = _specs(node, code, prefix, values, dict(zip(map(id, given), inputs, strict=True)))
-    return Resolved(code, inputs, outputs, True, takes, gives, after if before is not None else None)
+    return Resolved(code, inputs, outputs, True, takes, gives, after if before is not None else None), values
 
 
 def _values(structure: Structure, item: Any) -> dict[str, Any]:
@@ -375,10 +411,10 @@ def _bad(node: Node, code: Code, why: str) -> CodeError:
 
 
 def _probe(
-    node: Node, code: Code, prefix: Built, inputs: tuple[str, ...], takes: Structure | None
+    node: Node, code: Code, records: Node, inputs: tuple[str, ...], takes: Structure | None
 ) -> tuple[tuple[Any, ...], Any]:
-    """Call the code once, on the first record that it takes. Returns the fields that it was given, and what it
-    returned."""
+    """Call the code once, on the first record after `records` that it takes. Returns the fields that it was given,
+    and what it returned."""
     call: Any = code.fn
     if takes is not None:
         call = ItemCall(code.fn, "map", takes, None)
@@ -387,7 +423,7 @@ def _probe(
     batch = "batch" in code.flags
     probe = Probe(call, code.kind == "expand", most=1 if batch else 64)
     probing = Code("filter", probe, inputs, None, "inline", version="probe")
-    last = Node("code.filter", {}, (node.inputs[0],), "headrace-probe", probing)
+    last = Node("code.filter", {}, (records,), "headrace-probe", probing)
     with calling(node.name or node.op, node.op, name_of(code.fn)):
         run_first(build(last, probing=True), records=2 if batch else 1)
     if not probe.done:
@@ -425,6 +461,7 @@ class _Codes:
         self.for_workers: list[PickledCode] = []
         self.memory = Memory()
         self._known: dict[tuple[Any, ...], str] = {}
+        self._numbers: dict[str, int] = {}  # of the last name, by its stem
 
     def add(self, node: Node, found: Resolved) -> str:
         """Register the code of `node`; returns its name."""
@@ -480,7 +517,11 @@ class _Codes:
         wanted = file_name(code)
         if wanted is None:
             stem = re.sub(r"\W", "", getattr(code.fn, "__name__", type(code.fn).__name__)) or "local"
-            wanted = next(n for i in range(1, 10000) if (n := f"{stem}-{i}") not in self.entries)
+            at = self._numbers.get(stem, 1)
+            while f"{stem}-{at}" in self.entries:
+                at += 1
+            self._numbers[stem] = at
+            wanted = f"{stem}-{at}"
         name, number = wanted, 2
         while name in self.entries:
             name, number = f"{wanted}{',' if '#' in wanted else '#'}{number}", number + 1
@@ -497,9 +538,10 @@ def _rows(nodes: list[Node], codes: _Codes) -> list[Row]:
         for one in node.inputs:
             consumers.setdefault(id(one), []).append(node)
     rows: list[Row] = []
+    known = Known()
     for node, params in zip(nodes, named_params(nodes), strict=True):
         if node.code is not None:
-            found = resolve(node)
+            found = resolve(node, known)
             params["code"] = codes.add(node, found)
             params |= code_params(node, found, found.probed and not _shapes_agree(node, consumers))
             if codes.probing:

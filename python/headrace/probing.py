@@ -1,19 +1,104 @@
 """Runs of a few records that find out what user code returns.
 
-The run makes one record at a time and ends with the first good one: functions may be slow.
+The run makes one record at a time and ends with the first good one: functions may be slow. What a
+function returned there is what the next one is given (`Known`), so that a chain of functions needs
+as many short runs, and no function is called again for each that follows it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _headrace
 from .errors import DtypeError, translated
+from .fieldspec import Spec
+from .node import Node
+from .structure import Structure
+from .user_code import Code
 
 if TYPE_CHECKING:
-    from .build import Built
+    from .build import Built, Resolved
+
+
+class After(NamedTuple):
+    """Short pipelines that stand for the one that ends in a node.
+
+    fields: has the same fields; its records are never read. records: gives the first good record.
+    """
+
+    fields: Node
+    records: Node
+
+
+class Known:
+    """What is known of the records after nodes of user code, while the code of one graph is resolved.
+
+    It lasts as long as that, since it keeps records. Nodes after which less is known than a pipeline of few
+    nodes would say are left out: a function of some fields, of batches, or in a group.
+    """
+
+    def __init__(self) -> None:
+        self._after: dict[int, After] = {}
+
+    def before(self, node: Node) -> After | None:
+        """What stands for the input of a node."""
+        return self._after.get(id(node.inputs[0])) if node.inputs else None
+
+    def note(self, node: Node, found: Resolved, prefix: Built | None, values: Mapping[str, Any] | None) -> None:
+        """Keep what was found out about `node`.
+
+        prefix: the graph of its input, if it was built. values: the fields that its first call returned, if it
+        was called.
+        """
+        code = node.code
+        if code is None or "when" in node.params or "batch" in code.flags:
+            return
+        after = None
+        if code.kind == "filter":
+            after = self._after_filter(node, prefix)
+        elif code.fields is None and found.outputs is not None and code.kind != "source":
+            after = self._after_call(node, found, found.outputs, values)
+        if after is not None:
+            self._after[id(node)] = after
+
+    def _after_filter(self, node: Node, prefix: Built | None) -> After | None:
+        before = self.before(node)
+        if before is not None:
+            return After(before.fields, _moved(node, before.records))
+        if prefix is None or prefix.record_count == 0 or any(f.ragged for f in prefix.fields):
+            return None
+        return After(_source({f.name: f.spec for f in prefix.fields}, prefix.structure, ()), node)
+
+    def _after_call(
+        self, node: Node, found: Resolved, outputs: Mapping[str, Spec], values: Mapping[str, Any] | None
+    ) -> After | None:
+        if values is not None:
+            free = {name: spec.free() for name, spec in outputs.items()}
+            source = _source(free, found.structure, tuple(values[name] for name in outputs))
+            return After(source, source)
+        before = self.before(node)
+        if before is None or found.probed:
+            return None
+        return After(_source(outputs, found.structure, ()), _moved(node, before.records))
+
+
+def _moved(node: Node, before: Node) -> Node:
+    """The node after another one."""
+    moved = Node(node.op, node.params, (before,), node.name, node.code)
+    moved.resolved = node.resolved
+    return moved
+
+
+def _source(outputs: Mapping[str, Spec], structure: Structure | None, values: tuple[Any, ...]) -> Node:
+    """A source of one record with these fields."""
+
+    def first(index: int) -> Any:
+        return values[0] if len(values) == 1 else values
+
+    code = Code("source", first, None, dict(outputs), "inline", version="first", structure=structure)
+    return Node("code.source", {"count": 1}, (), None, code)
 
 
 class Probe:
@@ -81,6 +166,8 @@ def _one_by_one(plan: str) -> str:
     """The plan with blocks of one record; blocks of direct stages are batches."""
     stages = re.split(r"^(?=  - reason:)", plan, flags=re.MULTILINE)
     return "".join(
-        one if "\n    direct: true\n" in one else re.sub(r"^(      block_records:) \d+$", r"\1 1", one, flags=re.MULTILINE)
+        one
+        if "\n    direct: true\n" in one
+        else re.sub(r"^(      block_records:) \d+$", r"\1 1", one, flags=re.MULTILINE)
         for one in stages
     )

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from . import _headrace, identity, pickling, seeding
 from ._check import one_of
 from ._numpy import np
-from .errors import ArgumentError, CodeError, DtypeError
+from .errors import ArgumentError, CodeError
 from .fieldspec import Spec
 from .structure import Structure, join, split
 
