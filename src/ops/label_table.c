@@ -13,6 +13,16 @@
 
 #define MORE_MAX (HR_SCHEMA_FIELDS_MAX - 3) /* data, label, path */
 
+/* What the cells of the only column seem to be separated by instead of commas; '\0'. */
+static char other_delimiter(const struct hr_table *table)
+{
+    const char *name = table->column_count == 1 && table->header && !table->json
+                           ? table->columns[0].name
+                           : "";
+
+    return name[strcspn(name, ";\t|")];
+}
+
 static enum hr_err unknown(const struct hr_table *table, const char *name,
                            const char *param, const char *what, struct hr_error *error)
 {
@@ -28,7 +38,14 @@ static enum hr_err unknown(const struct hr_table *table, const char *name,
         near = hr__nearest(name, names, table->column_count);
     if (table->header)
         hr__table_names(table, &all);
-    if (!table->header)
+    if (other_delimiter(table) != '\0')
+        hr__fail_in(error, HR_ERR_ARGUMENT, table->path, at.line, at.column,
+                    "the cells seem to be separated by %s: write a comma between them, "
+                    "or join the table by name (source.csv with delimiter, flow.join)",
+                    other_delimiter(table) == '\t'  ? "tabs"
+                    : other_delimiter(table) == ';' ? "semicolons"
+                                                    : "bars");
+    else if (!table->header)
         hr__fail_in(error, HR_ERR_ARGUMENT, table->path, at.line, at.column,
                     "there is no header that could name the column \"%s\": begin the "
                     "file with a line such as path,label",
@@ -157,11 +174,39 @@ static enum hr_err choose_more(struct hr_label_table *t,
     return HR_OK;
 }
 
-static enum hr_err use_columns(struct hr_label_table *t, struct hr_error *error)
+/* Labels that are texts become numbers, by which a damaged column of numbers would show
+ * only in what a model learns from it. So targets with fractions are no names of classes,
+ * and neither are missing values without any other. */
+static enum hr_err check_classes(const struct hr_label_table *t, struct hr_error *error)
+{
+    const struct hr_table_column *column = &t->table.columns[t->label];
+    const struct hr_table_place *at;
+
+    if (column->type != HR_TABLE_TEXT)
+        return HR_OK;
+    at = &column->first[__builtin_ctz(HR_SEEN_NAN)];
+    if (column->seen == HR_SEEN_NAN)
+        return hr__fail_in(error, HR_ERR_FORMAT, t->table.path, at->line, at->column,
+                           "column \"%s\": the value is missing, as all others are",
+                           column->name != NULL ? column->name : "");
+    if (!(column->seen & HR_SEEN_FLOAT))
+        return HR_OK;
+    at = &column->first[__builtin_ctz(column->seen & (HR_SEEN_TEXT | HR_SEEN_NAN))];
+    return hr__fail_in(error, HR_ERR_FORMAT, t->table.path, at->line, at->column,
+                       "column \"%s\": a text, and other lines have numbers with "
+                       "fractions: correct it, or, if all are names of classes, give "
+                       "these in classes",
+                       column->name != NULL ? column->name : "");
+}
+
+static enum hr_err
+use_columns(struct hr_label_table *t, bool classes_given, struct hr_error *error)
 {
     HR_TRY(hr__table_use_text(&t->table, t->path, error));
     if (t->label >= 0)
         HR_TRY(hr__table_use(&t->table, t->label, error));
+    if (t->label >= 0 && !classes_given)
+        HR_TRY(check_classes(t, error));
     for (size_t i = 0; i < t->more_count; i++)
         HR_TRY(hr__table_use(&t->table, t->more[i], error));
     hr__table_drop_unused(&t->table);
@@ -177,7 +222,7 @@ enum hr_err hr__label_table_read(const char *uri, const struct hr_label_names *n
     HR_TRY(ret_table->table.header ? choose_named(ret_table, names, error)
                                    : choose_unnamed(ret_table, names, error));
     HR_TRY(choose_more(ret_table, names, error));
-    return use_columns(ret_table, error);
+    return use_columns(ret_table, names->classes, error);
 }
 
 void hr__label_table_finish(struct hr_label_table *table)

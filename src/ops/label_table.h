@@ -13,6 +13,7 @@ struct hr_label_names {
     const char *const *more;  /* columns that become fields; "*": all */
     size_t more_count;
     const char *taken[3]; /* fields that the source makes itself */
+    bool classes;         /* the names of the classes are given */
 };
 
 struct hr_label_table {

@@ -89,10 +89,35 @@ TEST(what_is_not_named_is_refused_with_the_candidates)
     check_refused("", names("path", "label"), 0, 0, "is empty");
     check_refused("path,label,data\n", names("path", "label"), 1, 12,
                   "rename that one with field");
+    check_refused("path;label\na.jpg;1\n", names("path", "label"), 1, 1,
+                  "separated by semicolons: write a comma");
+    check_refused("path\tlabel\na.jpg\t1\n", names("path", "label"), 1, 1, "by tabs");
     more.more = wait;
     check_refused("path,label,weight\n", more, 1, 1, "no column is called \"wait\"");
     more.more = path;
     check_refused("path,label\n", more, 0, 0, "is the column of the paths already");
+}
+
+TEST(a_damaged_column_of_numbers_is_no_column_of_classes)
+{
+    struct hr_label_names given = names("path", "label");
+    struct hr_label_table t = {0};
+
+    check_refused(
+        "path,label\na,0.5\nb,inf\n", names("path", "label"), 3, 3,
+        "column \"label\": a text, and other lines have numbers with fractions");
+    check_refused("path,label\na,nan\nb,NA\n", names("path", "label"), 2, 3,
+                  "the value is missing, as all others are");
+    given.classes = true;
+    CHECK_OK(
+        hr__label_table_read(file("path,label\na,1.6\nb,electric\n"), &given, &t, NULL));
+    CHECK(hr__label_table_has_classes(&t));
+    hr__label_table_finish(&t);
+    given.classes = false;
+    CHECK_OK(
+        hr__label_table_read(file("path,label\na,7\nb,x\nc,NA\n"), &given, &t, NULL));
+    CHECK(hr__label_table_has_classes(&t));
+    hr__label_table_finish(&t);
 }
 
 TEST(a_record_has_at_most_64_fields)

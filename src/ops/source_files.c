@@ -186,6 +186,7 @@ files_prepare(const void *params, void **ret_state, struct hr_error *error)
         .more = p->columns.values,
         .more_count = (size_t)p->columns.count,
         .taken = {p->field, p->label, p->path_field},
+        .classes = p->classes != NULL,
     };
     struct state *state;
     enum hr_err err;

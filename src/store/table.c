@@ -348,6 +348,10 @@ hr__table_parse(const char *text, size_t bytes, const char *path, const char *kn
     if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         csv.at += 3;
     HR_TRY(check_zero(ret_table, csv.at, csv.end, reterr));
+    if (ends_in(path, ".json") && csv.at < csv.end && *csv.at == '[')
+        return hr__fail_in(reterr, HR_ERR_FORMAT, path, 1, 1,
+                           "a JSON array: write one object a line, without brackets and "
+                           "commas around them (JSON lines)");
     ret_table->json = ends_in(path, ".jsonl") || ends_in(path, ".ndjson") ||
                       (csv.at < csv.end && *csv.at == '{');
     if (ret_table->json)
