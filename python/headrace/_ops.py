@@ -1949,15 +1949,16 @@ def flow_zip(
     expansions and batches come after it. A shuffle belongs after it, too: it moves the
     joined records, and costs the same. Shuffles before it must all have the same
     `seed`, and shards, splits and merges that alternate equal parameters, else the
-    records would be mispaired and the graph is refused. Field names must differ; see
-    `prefix`.
+    records would be mispaired and the graph is refused. So it is where the files of two
+    folders have like names, such as img1.jpg and img1_mask.png, and one would be paired
+    with the file of another. Field names must differ; see `prefix`.
 
     Args:
         pipelines: what is joined.
         prefix: prefixes of each input's field names, in order; [] for none; list of
             fields, 0 to 8 items, default [].
-        paired: refuse inputs whose random orders differ; false joins them as they come,
-            to pair records at random; bool, default true.
+        paired: refuse inputs whose random orders or names of files differ; false joins
+            them as they come, to pair records at random; bool, default true.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.

@@ -114,3 +114,57 @@ def test_orders_of_one_seed_are_equal_and_orders_without_differ() -> None:
     assert order(hr.range(50).shuffle(seed=0, name="a")) == order(hr.range(50).shuffle(seed=0, name="b"))
     assert hr.range(50).shuffle(seed=0, name="a") == hr.range(50).shuffle(seed=0, name="b")
     assert order(hr.range(50).shuffle(name="a")) != order(hr.range(50).shuffle(name="b"))
+
+
+def names_in(folder: pathlib.Path, names: list[str]) -> hr.Pipeline:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"P6 1 1 255\n" + bytes(3))
+    return hr.files(folder)
+
+
+NUMBERS = range(1, 13)
+
+
+@pytest.mark.parametrize(
+    ("image", "mask", "first"),
+    [
+        ("img{}.ppm", "img{}_mask.ppm", "'img1' of 'source.files' would be with 'img10_mask'"),
+        ("{}.ppm", "{}-gt.ppm", None),  # '-' and '.' are before digits
+        ("{}.ppm", "{}.pgm", None),
+        ("a{}.ppm", "b{}.ppm", None),
+        ("{:03}.ppm", "{:03}_mask.ppm", None),
+        ("day/{}.ppm", "day/{}_mask.ppm", "'day/1' of 'source.files' would be with 'day/10_mask'"),
+    ],
+)
+def test_names_that_sort_differently_are_not_paired(
+    tmp_path: pathlib.Path, image: str, mask: str, first: str | None
+) -> None:
+    """Pairs of img1.jpg and img10_mask.png were made without a word."""
+    images = names_in(tmp_path / "images", [image.format(i) for i in NUMBERS])
+    masks = names_in(tmp_path / "masks", [mask.format(i) for i in NUMBERS])
+    for a, b in ((images, masks), (images.shuffle(seed=1), masks.shuffle(seed=1))):
+        if first is None:
+            assert hr.zip(a, b, prefix=["a_", "b_"]).record_count == 12
+            continue
+        with pytest.raises(hr.GraphError, match=first):
+            hr.zip(a, b, prefix=["a_", "b_"]).fields  # noqa: B018
+        assert hr.zip(a, b, prefix=["a_", "b_"], paired=False).record_count == 12
+
+
+def test_a_missing_mask_does_not_move_the_others(tmp_path: pathlib.Path) -> None:
+    images = names_in(tmp_path / "images", [f"{i:02}.ppm" for i in NUMBERS])
+    masks = names_in(tmp_path / "masks", [f"{i:02}.ppm" for i in (1, 2, 3, 4, *range(6, 13), 99)])
+    with pytest.raises(hr.GraphError, match=r"'05' of 'source.files' would be with '06' .* Is a file missing"):
+        hr.zip(images, masks, prefix=["a_", "b_"]).fields  # noqa: B018
+
+
+def test_orders_that_the_user_gave_are_paired(tmp_path: pathlib.Path) -> None:
+    names = [f"{i:02}.ppm" for i in NUMBERS]
+    images = names_in(tmp_path / "images", names)
+    turned = hr.files(tmp_path / "images", files=names[::-1])
+    assert hr.zip(images, turned, prefix=["a_", "b_"]).record_count == 12
+    next_ones = hr.zip(images.take(11), images.skip(1), prefix=["a_", "b_"])
+    assert next_ones.record_count == 11
+    other = names_in(tmp_path / "other", [f"photo-{i}.ppm" for i in "abcdefghijkl"])
+    assert hr.zip(images, other, prefix=["a_", "b_"]).record_count == 12

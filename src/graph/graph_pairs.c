@@ -240,6 +240,7 @@ hr__graph_check_pairs(const struct hr_graph *graph, uint32_t zip, struct hr_erro
             return refuse_orders(
                 graph, zip, k < other.count ? other.nodes[k] : first.nodes[k], error);
         }
+        HR_TRY(hr__graph_check_names(graph, zip, i, error));
     }
     return HR_OK;
 }

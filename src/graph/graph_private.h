@@ -111,6 +111,11 @@ void hr__graph_keys_finish(struct hr_graph_keys *keys);
 HR_CHECK enum hr_err
 hr__graph_check_pairs(const struct hr_graph *graph, uint32_t zip, struct hr_error *error);
 
+/* graph_names.c: fails if the files of two inputs of a zip have like names, and would be
+ * paired with others. */
+HR_CHECK enum hr_err hr__graph_check_names(const struct hr_graph *graph, uint32_t zip,
+                                           size_t input, struct hr_error *error);
+
 /* graph_cache.c: fails if a cache cannot be where it is; tells caches what their records
  * are, and sets draws_for. Needs fingerprints. */
 HR_CHECK enum hr_err hr__graph_check_caches(struct hr_graph *graph, const uint32_t *order,

@@ -281,6 +281,9 @@ struct hr_op_source {
     /* What a record is known by before it is read: the name of the i-th such key ("path",
      * fields such as "label"), NULL after the last. NULL: only by its number. */
     const char *(*key_name)(const void *params, const void *state, size_t i);
+    /* Whether the records are files in the order of their names, not in one that the user
+     * gave. NULL: no. */
+    bool (*in_name_order)(const void *params);
     /* Its key "path" is below its folder, and so not the text of its field "path". */
     bool path_below;
     /* Appends the i-th key of record `index`, a text: that of a number is decimal, that

@@ -12,9 +12,10 @@ struct zip {
 
 static const struct hr_param zip_params[] = {
     HR_P_JOINED_PREFIX(struct zip),
-    HR_P_BOOL(struct zip, paired, .fallback = "true", .not_identity = true,
-              .help = "refuse inputs whose random orders differ; false joins them as "
-                      "they come, to pair records at random"),
+    HR_P_BOOL(
+        struct zip, paired, .fallback = "true", .not_identity = true,
+        .help = "refuse inputs whose random orders or names of files differ; false joins "
+                "them as they come, to pair records at random"),
 };
 
 static enum hr_err zip_infer(struct hr_infer *infer)
@@ -59,7 +60,10 @@ const struct hr_op hr_op_flow_zip = {
         "expansions and batches come after it. A shuffle belongs after it, too: it moves "
         "the joined records, and costs the same. Shuffles before it must all have the "
         "same `seed`, and shards, splits and merges that alternate equal parameters, "
-        "else the records would be mispaired and the graph is refused. "
+        "else the records would be mispaired and the graph is refused. So it is where "
+        "the "
+        "files of two folders have like names, such as img1.jpg and img1_mask.png, and "
+        "one would be paired with the file of another. "
         "Field names must differ; see `prefix`.",
     .version = 1,
     .kind = HR_OP_ZIP,

@@ -399,6 +399,13 @@ static const char *files_key_name(const void *params, const void *made, size_t i
     return i == 0 ? "path" : i == 1 ? "stem" : NULL;
 }
 
+static bool files_in_name_order(const void *params)
+{
+    const struct files *p = params;
+
+    return p->files == NULL && !is_table(p);
+}
+
 /* The name of a file without folders and without its last ending. */
 static void cut_stem(const char **path, size_t *length)
 {
@@ -542,6 +549,7 @@ const struct hr_op hr_op_source_files = {
                .locate = files_locate,
                .ahead = files_ahead,
                .key_name = files_key_name,
+               .in_name_order = files_in_name_order,
                .path_below = true,
                .key = files_key},
     .learner = {.side_file = files_side_file},
