@@ -21,8 +21,10 @@ struct hr_profile_options {
     uint64_t seed;       /* of order and augmentation, below 2^63 */
     int64_t records_max; /* stop after this many records of the sources; 0: no limit */
     double seconds_max;  /* stop after about this time; 0: 5 */
-    double width;        /* stop once the 95 % confidence interval of the cost of each
-                            node that matters is within this part of it; 0: 0.05 */
+    double width;        /* stop once the 95 % confidence intervals are within this part,
+                            those of the sum of costs and of each node with a fifth of
+                            it; others may be off by a fifth of this part of the sum.
+                            0: 0.05 */
     enum hr_variant variant; /* where nodes run */
     int threads;             /* unless inline; 0: the CPUs this process may use */
     bool fuse;               /* compose nodes. false: each makes its own result, so each

@@ -463,8 +463,9 @@ class Pipeline(Methods):
         Args:
             seconds: stop after about this time. Default 5.
             records: or after this many records of the sources.
-            width: or once the 95 % confidence interval of the cost of each node that matters is within
-                this part of it. Default 0.05.
+            width: or once the 95 % confidence intervals are within this part: that of the sum of all costs, and
+                of each node with a fifth of it; others may be off by a fifth of this part of the sum.
+                Default 0.05.
             threads: as for `loader`; 0 (default): all work is done in the calling thread.
             fuse: compose nodes as a run would. Default: each makes its own result, so that each has its own cost.
             seed: of order and augmentation.

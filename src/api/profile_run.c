@@ -19,12 +19,12 @@
 #include "core/error.h"
 #include "engine/engine.h"
 #include "engine/positions.h"
+#include "opt/certainty.h"
 
 #define POLL_NS 50000000u   /* between looks at the meters */
 #define LEAST_NS 300000000u /* measured at least */
 #define LEAST_RECORDS 32    /* of the sources, measured at least */
-#define SHARE_MIN 0.01      /* of the CPU time: other nodes need no narrow interval */
-#define CHEAP_NS 50.0       /* per record: nor do nodes that cost less */
+#define CHEAP_NS 50.0       /* per record: nodes that cost less need not be certain */
 #define PATIENCE 4          /* times the limit, until the first batch */
 #define WHOLE_EPOCHS 2      /* without a batch, after which another one is unlikely */
 
@@ -40,6 +40,7 @@ struct profiling {
     const struct hr_profile_options *options;
     struct hr_iter *iter;
     struct sums *base, *now;       /* per node: at the first batch; last looked at */
+    struct hr_certainty *known;    /* per node */
     uint64_t began, based, looked; /* when; based: 0 before the first batch */
     uint64_t delay_began;          /* time without a core, until then */
     uint64_t limit_ns;
@@ -95,7 +96,7 @@ static uint64_t source_records(const struct profiling *p)
     return most;
 }
 
-static bool is_narrow(const struct profiling *p)
+static bool is_narrow(struct profiling *p)
 {
     double all = 0;
 
@@ -103,19 +104,18 @@ static bool is_narrow(const struct profiling *p)
         all += measured(p, i).cpu_ns;
     for (size_t i = 0; i < p->graph->count; i++) {
         struct sums s = measured(p, i);
-        double width = hr__fit_width(&s.fit);
+        bool cheap = s.cpu_ns < CHEAP_NS * (double)s.records_in;
 
-        if (s.cpu_ns < SHARE_MIN * all || s.cpu_ns < CHEAP_NS * (double)s.records_in)
-            continue;
-        if (p->graph->nodes[i].input_count == 0 && s.records_in < LEAST_RECORDS)
+        if (p->graph->nodes[i].input_count == 0 && s.records_in < LEAST_RECORDS &&
+            !cheap && s.cpu_ns >= HR_CERTAINTY_SHARE_MIN * all)
             return false;
-        if (width < 0 || width > p->options->width) /* < 0: not known yet */
-            return false;
+        p->known[i] = (struct hr_certainty){.ns = cheap ? 0 : s.cpu_ns,
+                                            .width = hr__fit_width(&s.fit)};
     }
-    return true;
+    return hr__certain(p->known, p->graph->count, p->options->width);
 }
 
-static bool is_done(const struct profiling *p)
+static bool is_done(struct profiling *p)
 {
     int64_t records_max = p->options->records_max;
 
@@ -383,7 +383,8 @@ hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options
 
     p.base = hr__calloc(graph->count, sizeof *p.base);
     p.now = hr__calloc(graph->count, sizeof *p.now);
-    if (p.base == NULL || p.now == NULL)
+    p.known = hr__calloc(graph->count, sizeof *p.known);
+    if (p.base == NULL || p.now == NULL || p.known == NULL)
         code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     p.delay_began = hr__cpu_delay_ns();
     if (code == HR_OK)
@@ -400,6 +401,7 @@ hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options
         code = hr__profile_variants(graph, options, source_records(&p), profile, reterr);
     hr__free(p.base);
     hr__free(p.now);
+    hr__free(p.known);
     return code;
 }
 

@@ -9,6 +9,7 @@
 #include "stop.h"
 #include "term.h"
 
+#include <math.h>
 #include <string.h>
 
 struct profile_command {
@@ -18,6 +19,9 @@ struct profile_command {
     int variant; /* enum hr_variant */
     bool fuse, save, merge, json, quiet;
 };
+
+/* Of the CPU time: what nodes may be off by without being named. */
+#define HARDLY 0.001
 
 #define AT(field) offsetof(struct profile_command, field)
 
@@ -31,7 +35,8 @@ static const struct cli_option profile_table[] = {
     {"seconds", 0, CLI_INT, AT(seconds), "S",
      "stop after about S seconds; default 5", 1, 86400},
     {"width", 0, CLI_INT, AT(width), "PERCENT",
-     "stop once the 95 % confidence intervals of the costs are this narrow; default 5", 1, 100},
+     "stop once the 95 % confidence intervals are this narrow, those of all costs together "
+     "and those of the nodes with much of the time; default 5", 1, 100},
     {"variant", 0, CLI_CHOICE, AT(variant), "threads|inline|processes",
      "where nodes run: in threads, in the calling thread (default), or in worker "
      "processes where a step supports it"},
@@ -91,7 +96,45 @@ static void print_node(const struct hr_profile_info *n, int width)
            percent(within, sizeof(within), n->width));
 }
 
-static void print_table(const struct hr_profile *profile, const char *path)
+/* Names the nodes whose costs are less sure than `limit`, but for those that hardly
+ * count.
+ */
+static void print_unsure(const struct hr_profile *profile, double limit)
+{
+    struct hr_profile_info node, worst;
+    double all = 0, part = 0, squares = 0, most = 0, share = 0;
+    size_t count = 0;
+    char parts[5][16];
+
+    for (size_t i = 0; hr_profile_node(profile, i, &node) == HR_OK; i++)
+        all += node.cpu_ns * (double)node.records_in;
+    for (size_t i = 0; all > 0 && hr_profile_node(profile, i, &node) == HR_OK; i++) {
+        double its = node.cpu_ns * (double)node.records_in / all;
+        double off = its * (node.width >= 0 ? node.width : 1);
+
+        squares += off * off;
+        if (off < HARDLY || (node.width >= 0 && node.width <= limit))
+            continue;
+        count++;
+        part += its;
+        if (off <= most)
+            continue;
+        most = off;
+        share = its;
+        worst = node;
+    }
+    if (count == 0)
+        return;
+    printf("\n%zu %s of %s of the CPU time %s not known to within %s, above all %s: %s "
+           "of the time, +- %s. The sum is known to within %s.\n",
+           count, count == 1 ? "node" : "nodes", percent(parts[0], 16, part),
+           count == 1 ? "is" : "are", percent(parts[1], 16, limit), worst.node,
+           percent(parts[2], 16, share),
+           worst.width < 0 ? "unknown" : percent(parts[3], 16, worst.width),
+           percent(parts[4], 16, sqrt(squares)));
+}
+
+static void print_table(const struct hr_profile *profile, const char *path, double limit)
 {
     struct hr_profile_info node;
     char seconds[24];
@@ -107,6 +150,7 @@ static void print_table(const struct hr_profile *profile, const char *path)
            term_plain(stdout));
     for (size_t i = 0; hr_profile_node(profile, i, &node) == HR_OK; i++)
         print_node(&node, width);
+    print_unsure(profile, limit);
 }
 
 static int show(const struct hr_profile *profile, const struct profile_command *command,
@@ -123,7 +167,7 @@ static int show(const struct hr_profile *profile, const struct profile_command *
     if (code == CLI_OK && command->json)
         printf("%s\n", text);
     else if (code == CLI_OK && !command->quiet)
-        print_table(profile, path);
+        print_table(profile, path, (double)command->width / 100);
     hr_free(text);
     return code;
 }
@@ -221,7 +265,9 @@ const struct cli_command cmd_profile = {
         "Runs the graph for a few seconds and reports for each node the CPU time and the "
         "time waited per record, bytes in and out, the records kept, the part of the "
         "cost that does not depend on the size of a record, and how sure the cost is. "
-        "It stops once the costs are known, and runs a small data set repeatedly. "
+        "It stops once the costs are known, and names nodes whose costs are not; it runs "
+        "a "
+        "small data set repeatedly. "
         "docs/formats/profile.md describes the file that -o writes.",
     CLI_OPTIONS(profile_table, struct profile_command),
     CLI_EXAMPLES(profile_examples),

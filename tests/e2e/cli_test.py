@@ -471,6 +471,16 @@ def a_profile_has_every_node():
 
 
 @test
+def a_profile_of_many_nodes_ends_when_their_sum_is_known():
+    spins = "".join(f"  - debug.spin: {{us: {2 if at == 0 else 0.2}}}\n" for at in range(120))
+    many = graph("many.yaml", "pipeline:\n  - source.range: {n: 1000000}\n" + spins + "  - batch.stack: {size: 64}\n")
+    profile = run_json("profile", many, "--seconds", "60", "-q")
+    assert profile["seconds"] < 60, "it took all of --seconds"
+    text = run("profile", many, "--seconds", "2", "--width", "1").stdout
+    assert "of the CPU time" in text and "The sum is known to within" in text, text
+
+
+@test
 def an_optimized_graph_gives_the_same_digest():
     written = graph("written.yaml", "pipeline:\n  - source.range: {n: 400}\n  - debug.spin: {us: 20}\n"
                     "  - record.filter: {expr: \"value > 300\"}\n  - batch.stack: {size: 10}\n")
