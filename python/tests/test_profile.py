@@ -75,3 +75,17 @@ def test_ctrl_c_stops_it():
         hr.range(100000).map(slow).profile(seconds=600, width=1e-9)
     assert time.monotonic() - began < 60
     timer.join()
+
+
+def test_the_lock_of_many_small_functions_is_seen():
+    """Each of them is seen too rarely by itself."""
+
+    def function(at):
+        return lambda value: value + at
+
+    pipe = hr.range(1000000)
+    for at in range(80):
+        pipe = pipe.map(function(at), outputs={"value": "int64"})
+    profile = pipe.batch(64).profile(seconds=2)
+    parts = [node.serial for node in profile if node.op == "code.map"]
+    assert len(parts) == 80 and all(part is not None and part > 0.7 for part in parts), parts

@@ -24,6 +24,7 @@
 #include "core/str.h"
 #include "engine/engine.h"
 #include "op/code_table.h"
+#include "opt/certainty.h"
 #include "opt/opt.h"
 
 #define POLL_NS 50000000u
@@ -33,7 +34,7 @@
 #define PATIENCE 4      /* times that, until the first batch */
 #define SERIAL_WIDTH 0.04
 #define SERIAL_WIDTH_MAX 0.3 /* else it stays unknown */
-#define CHEAP_NS 200.0       /* nodes of which a narrow interval is not asked */
+#define CHEAP_NS 200.0       /* nodes that need not be certain, after the first windows */
 
 /* Quantiles of Student's t: 95 %, two-sided, by degrees of freedom from 1 on. */
 static const double student[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26};
@@ -59,9 +60,10 @@ struct run {
     uint64_t windows;
     struct hr_iter *iter;
     struct hr_lock_probe probe;
-    struct hr_lock_seen *seen; /* per node: in threads */
-    struct sums *from, *now;   /* per node: when the window began; last looked at */
-    struct mean *means;        /* per node: ns in worker processes */
+    struct hr_lock_seen *seen;    /* per node: in threads */
+    struct sums *from, *now;      /* per node: when the window began; last looked at */
+    struct mean *means;           /* per node: ns in worker processes */
+    struct hr_certainty *certain; /* per node */
     uint64_t opened_ns, based_ns, window_ns; /* based_ns 0: no batch yet */
     struct hr_error *error;
 };
@@ -94,29 +96,30 @@ static double width_of(const struct mean *mean)
            sqrt(variance / n);
 }
 
-static bool is_known(const struct run *r, uint32_t node)
+/* A node's time, and how sure what is measured of it is. Nothing is asked of a node that
+ * is not measured, nor of a cheap one after the first windows. */
+static struct hr_certainty certainty_of(const struct run *r, uint32_t node)
 {
+    const struct hr_profile_node *known = r->known[node];
     const struct mean *mean = &r->means[node];
-    double width;
+    struct hr_certainty made = {.width = -1};
 
-    if (!r->processes) {
-        hr__lock_held(&r->seen[node], &width);
-        return width <= SERIAL_WIDTH;
-    }
-    return mean->count >= WINDOWS_MIN &&
-           width_of(mean) <= r->options->width * mean_of(mean);
+    if (!r->nodes[node] || (known->cpu_ns < CHEAP_NS && r->windows >= WINDOWS_MIN))
+        return made;
+    made.ns = (double)known->records_in * hr__profile_wall_ns(known);
+    if (!r->processes)
+        hr__lock_held(&r->seen[node], &made.width);
+    else if (mean->count >= WINDOWS_MIN && mean->sum > 0)
+        made.width = width_of(mean) / mean_of(mean);
+    return made;
 }
 
-/* Cheap nodes are not waited for, but for the first windows. */
 static bool is_narrow(const struct run *r)
 {
-    for (uint32_t i = 0; i < r->graph->count; i++) {
-        bool cheap = r->known[i]->cpu_ns < CHEAP_NS;
-
-        if (r->nodes[i] && !is_known(r, i) && !(cheap && r->windows >= WINDOWS_MIN))
-            return false;
-    }
-    return true;
+    for (uint32_t i = 0; i < r->graph->count; i++)
+        r->certain[i] = certainty_of(r, i);
+    return hr__certain(r->certain, r->graph->count,
+                       r->processes ? r->options->width : SERIAL_WIDTH);
 }
 
 /* ---- windows ---- */
@@ -292,12 +295,35 @@ static bool choose_processes(struct run *r, int turn)
     return any;
 }
 
+static bool is_seen(const struct hr_lock_seen *seen)
+{
+    double width;
+
+    hr__lock_held(seen, &width);
+    return width <= SERIAL_WIDTH_MAX;
+}
+
+/* What was seen of all nodes of which too little was seen, as of one node: each has
+ * little time, and of their sum this is right. */
+static void add_unseen(const struct run *r, struct hr_lock_seen *ret)
+{
+    *ret = (struct hr_lock_seen){0};
+    for (uint32_t i = 0; i < r->graph->count; i++) {
+        if (!r->nodes[i] || is_seen(&r->seen[i]))
+            continue;
+        ret->tries += r->seen[i].tries;
+        ret->waits += r->seen[i].waits;
+    }
+}
+
 /* The part of a node's CPU time under the lock. In some of its other time it waits,
  * without the lock. */
-static double serial_of(const struct run *r, uint32_t node)
+static double
+serial_of(const struct run *r, uint32_t node, const struct hr_lock_seen *unseen)
 {
     const struct hr_profile_node *n = r->known[node];
-    double width, held = hr__lock_held(&r->seen[node], &width);
+    const struct hr_lock_seen *seen = is_seen(&r->seen[node]) ? &r->seen[node] : unseen;
+    double width, held = hr__lock_held(seen, &width);
 
     if (hr__node_code(&r->graph->nodes[node])->code->enter == NULL)
         return 0;
@@ -308,6 +334,9 @@ static double serial_of(const struct run *r, uint32_t node)
 
 static void keep(const struct run *r, struct hr_profile *profile)
 {
+    struct hr_lock_seen unseen;
+
+    add_unseen(r, &unseen);
     for (uint32_t i = 0; i < r->graph->count; i++) {
         struct hr_profile_node *node = &profile->nodes[r->known[i] - profile->nodes];
 
@@ -316,7 +345,7 @@ static void keep(const struct run *r, struct hr_profile *profile)
         if (r->processes)
             node->process_ns = mean_of(&r->means[i]);
         else
-            node->serial = serial_of(r, i);
+            node->serial = serial_of(r, i, &unseen);
     }
 }
 
@@ -362,11 +391,12 @@ hr__profile_variants(struct hr_graph *graph, const struct hr_profile_options *op
                     .now = hr__calloc(count, sizeof *r.now),
                     .seen = hr__calloc(count, sizeof *r.seen),
                     .means = hr__calloc(count, sizeof *r.means),
+                    .certain = hr__calloc(count, sizeof *r.certain),
                     .error = &error};
     enum hr_err code = HR_OK;
 
     if (known == NULL || r.nodes == NULL || r.from == NULL || r.now == NULL ||
-        r.seen == NULL || r.means == NULL)
+        r.seen == NULL || r.means == NULL || r.certain == NULL)
         code = hr__fail(&error, HR_ERR_MEMORY, "out of memory");
     if (code == HR_OK && hr__profile_match(graph, profile, known) == count)
         code = measure(&r, profile);
@@ -378,6 +408,7 @@ hr__profile_variants(struct hr_graph *graph, const struct hr_profile_options *op
     hr__free(r.now);
     hr__free(r.seen);
     hr__free(r.means);
+    hr__free(r.certain);
     if (code != HR_OK && reterr != NULL)
         *reterr = error;
     return code;
