@@ -221,3 +221,22 @@ def test_boxes_without_labels_and_further_fields(scenes: Scenes) -> None:
         rows(pipe.drop("labels").sanitize())
     with pytest.raises(hr.HeadraceError, match=r"field: \[image, boxes\]"):
         rows(pipe.iou_crop())
+
+
+def test_a_random_move_of_the_image_alone_is_refused(tmp_path: pathlib.Path) -> None:
+    """flip() left the boxes where they were, without a word."""
+    (tmp_path / "1.ppm").write_bytes(b"P6 10 8 255\n" + bytes(240))
+    told = {
+        "images": [{"id": 1, "file_name": "1.ppm", "width": 10, "height": 8}],
+        "categories": [{"id": 1, "name": "cat"}],
+        "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 3, 3]}],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(told))
+    scenes = hr.coco(tmp_path, tmp_path / "a.json").decode()
+    for refused in (scenes.flip(), scenes.random_resized_crop(4), scenes.rotate(10)):
+        with pytest.raises(hr.ArgumentError, match=r'"boxes" would stay where it is .* field: \[image, boxes\]'):
+            refused.fields  # noqa: B018
+    (moved,) = scenes.flip(p=1, field=["image", "boxes"]).batch(1).loader(output="numpy")
+    assert moved.boxes.tolist() == [[[6, 1, 9, 4]]]
+    assert scenes.drop(["boxes", "labels"]).flip().record_count == 1
+    assert scenes.resize(4).record_count == 1

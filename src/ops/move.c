@@ -52,6 +52,42 @@ void hr__move_close(void *state)
 
 /* ---- infer ---- */
 
+static bool is_listed(const struct hr_infer *infer, const struct hr_field *field)
+{
+    for (size_t i = 0; i < infer->field_count; i++)
+        if (infer->fields[i] == field)
+            return true;
+    return false;
+}
+
+/* A random move of the only image would leave its masks, boxes and points where no one
+ * can find them. Of several images nothing says whose they are; a move that is always the
+ * same may be wanted for the image alone, as results are compared in its first size. */
+static enum hr_err check_left_behind(struct hr_infer *infer)
+{
+    const struct hr_field *left = NULL;
+    size_t images = 0;
+
+    for (size_t i = 0; i < infer->output->count; i++) {
+        const struct hr_field *f = &infer->output->fields[i];
+        const struct hr_kind *kind = hr__kind_of(f);
+
+        images += kind == &hr__kind_image;
+        if (left == NULL && !is_listed(infer, f) &&
+            (kind == &hr__kind_mask || kind == &hr__kind_boxes ||
+             kind == &hr__kind_points))
+            left = f;
+    }
+    if (left == NULL || images != 1 || !(infer->op->traits & HR_TRAIT_RANDOM))
+        return HR_OK;
+    return hr__infer_fail(infer, "field", HR_ERR_ARGUMENT,
+                          "\"%s\" would stay where it is while \"%s\" moves at random: "
+                          "add it, as in field: [%s, %s], or leave it out before "
+                          "(record.drop)",
+                          left->name, infer->fields[0]->name, infer->fields[0]->name,
+                          left->name);
+}
+
 enum hr_err hr__infer_moved(struct hr_infer *infer)
 {
     HR_TRY(hr__infer_image(infer, 0));
@@ -69,7 +105,7 @@ enum hr_err hr__infer_moved(struct hr_infer *infer)
                 return hr__infer_fail(infer, "field", HR_ERR_ARGUMENT,
                                       "field \"%s\" is listed twice", f->name);
     }
-    return HR_OK;
+    return check_left_behind(infer);
 }
 
 enum hr_err hr__infer_moved_boxes(struct hr_infer *infer)

@@ -74,10 +74,15 @@ static void put_rows(const char *name, int64_t rows, int64_t columns, float *dat
     hr__dim_set(&field->dims[1], columns);
 }
 
-static void put_scene(void)
+static void put_image(void)
 {
     bench_clear(&b);
     bench_put_image(&b, "image", HR_U8, scene.height, scene.width, 3, scene.image);
+}
+
+static void put_scene(void)
+{
+    put_image();
     bench_put_image(&b, "mask", HR_U8, scene.height, scene.width, 1, scene.mask);
     put_rows("boxes", BOXES, 4, scene.boxes);
     put_rows("points", 3, 2, scene.points);
@@ -375,12 +380,13 @@ TEST(an_image_has_the_same_bytes_with_or_without_what_follows_it)
 
             b.id.index = hr__rng_u32(&rng);
             draw_scene(&rng);
-            put_scene();
+            put_scene(); /* beside an image more: else it could not move alone */
+            bench_put_image(&b, "other", HR_U8, 1, 1, 3, scene.image);
             snprintf(params, sizeof params, "{%s}", ops[k].params);
             CHECK_OK(bench_op(&b, ops[k].op, params));
             alone = bench_bytes(&b, "image", &alone_bytes);
             put_scene();
-            snprintf(params, sizeof params, "{%s, field: [image, mask, boxes]}",
+            snprintf(params, sizeof params, "{%s, field: [image, mask, boxes, points]}",
                      ops[k].params);
             CHECK_OK(bench_op(&b, ops[k].op, params));
             image = bench_bytes(&b, "image", &bytes);
@@ -418,10 +424,33 @@ TEST(what_cannot_move_together_is_refused)
     put_rows("plain", BOXES, 4, scene.boxes);
     CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "image.flip", "{field: [image, plain]}"));
     CHECK_HAS(b.error.message, "declare it a mask, boxes or points with record.kind");
-    put_scene();
+    put_image();
     bench_put_image(&b, "other", HR_U8, 2, 2, 1, small);
     CHECK_ERR(HR_ERR_SHAPE, bench_op(&b, "image.flip", "{p: 1, field: [image, other]}"));
     CHECK_HAS(b.error.message, "\"other\" is 2x2: they cannot move together");
+    bench_finish(&b);
+}
+
+TEST(a_random_move_leaves_nothing_of_the_image_behind)
+{
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, begin(), 0, 0);
+    draw_scene(&rng);
+    REFUSED(HR_ERR_ARGUMENT, "image.flip", "{p: 1}",
+            "\"mask\" would stay where it is while \"image\" moves at random: add it");
+    REFUSED(HR_ERR_ARGUMENT, "image.rotate", "{degrees: 10, field: [image, mask]}",
+            "\"boxes\" would stay where it is");
+    REFUSED(HR_ERR_ARGUMENT, "image.random_crop",
+            "{size: 2, field: [image, mask, boxes]}", "\"points\" would stay");
+    put_scene(); /* always the same: results are compared in the first size */
+    CHECK_OK(bench_op(&b, "image.resize", "{size: 4}"));
+    put_scene(); /* whose the boxes are is not known */
+    bench_put_image(&b, "other", HR_U8, 2, 2, 3, scene.image);
+    CHECK_OK(bench_op(&b, "image.flip", "{p: 1}"));
+    put_scene();
+    CHECK_OK(bench_op(&b, "record.drop", "{fields: [mask, boxes, points]}"));
+    CHECK_OK(bench_op(&b, "image.flip", "{p: 1}"));
     bench_finish(&b);
 }
 
@@ -448,7 +477,7 @@ TEST(a_list_of_one_is_the_field_itself)
 
     hr__rng_init(&rng, begin(), 0, 0);
     draw_scene(&rng);
-    put_scene();
+    put_image();
     CHECK_OK(bench_op(&b, "image.flip", "{p: 1, field: [image]}"));
     CHECK_EQ_STR(
         hr__doc_get(b.nodes[b.node_count - 1].canonical, "field")->as.string.text,
