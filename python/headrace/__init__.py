@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         from_yaml,
         hdf5,
         idx,
+        interleave,
         jsonl,
         lines,
         list,

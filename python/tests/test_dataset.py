@@ -185,3 +185,16 @@ def test_torch_manual_seed_decides_the_order(tmp_path: pathlib.Path, rng: random
     assert done.returncode == 0, done.stderr
     pipe = hr.range(50).shuffle().batch(5)
     assert json.loads(done.stdout) == [int(v) for b in pipe.loader(seed=seed, output="numpy") for v in b["value"]]
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        (np.zeros((4, 4), np.uint8), r"lacks the channels, \[height, width, 1\]; of a NumPy array, array\[..., None\]"),
+        (np.zeros((4, 4, 3), np.float32), "declare levels of 0 to 1 an image with record.kind"),
+        (np.zeros((4, 4, 3), np.int32), r"that is uint8 \[height, width, 1 to 4 channels\]"),
+    ],
+)
+def test_what_is_no_image_is_told_how_to_become_one(image: Any, words: str) -> None:
+    with pytest.raises(hr.DtypeError, match=words):
+        hr.from_dataset([{"image": image}]).flip().fields  # noqa: B018

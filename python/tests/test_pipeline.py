@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import pathlib
 import re
@@ -56,6 +57,16 @@ def test_public_names_are_imported_when_they_are_used(tmp_path: pathlib.Path) ->
         "assert not hasattr(hr, 'batches')"
     )
     assert run_script(tmp_path, script).returncode == 0
+
+
+def test_type_checkers_see_all_public_names() -> None:
+    """`hr.interleave` was no attribute of the module to them."""
+    body = ast.parse(pathlib.Path(str(hr.__file__)).read_text(encoding="utf-8")).body
+    checked = next(part for part in body if isinstance(part, ast.If))
+    seen = {
+        name.asname or name.name for part in checked.body if isinstance(part, ast.ImportFrom) for name in part.names
+    }
+    assert set(hr.__all__) <= seen
 
 
 def test_the_versions_of_codecs_are_named() -> None:

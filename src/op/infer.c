@@ -57,6 +57,17 @@ void hr__infer_remove(struct hr_infer *infer, size_t field)
                       (size_t)(infer->fields[field] - infer->output->fields));
 }
 
+static const char *how_to_be_image(const struct hr_field *f)
+{
+    if (f->kind == HR_FIELD_TENSOR && f->ndim == 2)
+        return "it lacks the channels, [height, width, 1]; of a NumPy array, array[..., "
+               "None]";
+    if (f->kind == HR_FIELD_TENSOR && f->ndim == 3 && f->dtype == HR_F32)
+        return "declare levels of 0 to 1 an image with record.kind";
+    return "that is uint8 [height, width, 1 to 4 channels], or float32 of 0 to 1 that "
+           "record.kind declares one";
+}
+
 enum hr_err hr__infer_image(struct hr_infer *infer, size_t field)
 {
     const struct hr_field *f = infer->fields[field];
@@ -75,8 +86,9 @@ enum hr_err hr__infer_image(struct hr_infer *infer, size_t field)
             "field \"%s\" is encoded bytes, not pixels: put image.decode "
             "before it",
             f->name);
-    return hr__infer_fail(infer, f->name, HR_ERR_TYPE, "field \"%s\" is %s, not an image",
-                          f->name, hr__field_text(f, text, sizeof text));
+    return hr__infer_fail(infer, f->name, HR_ERR_TYPE,
+                          "field \"%s\" is %s, not an image: %s", f->name,
+                          hr__field_text(f, text, sizeof text), how_to_be_image(f));
 }
 
 enum hr_err hr__infer_levels(struct hr_infer *infer, size_t field)
