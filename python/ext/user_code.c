@@ -135,7 +135,38 @@ static PyObject *call_with(PyObject *function, const struct ext_inputs *inputs)
     return value;
 }
 
-/* A value, or a tuple with one per output. */
+/* A dict with a value for each output, and no others. */
+static enum hr_err
+take_named(struct ext_state *state, struct hr_code_call *call, PyObject *dict,
+           const struct ext_inputs *inputs, struct hr_error *reterr)
+{
+    size_t count = hr_code_output_count(call);
+    enum hr_err code = HR_OK;
+
+    for (size_t i = 0; i < count && code == HR_OK; i++) {
+        struct hr_field_info info;
+        PyObject *item;
+
+        if (hr_code_output(call, i, &info) != HR_OK)
+            return HR_ERR_INTERNAL;
+        item = PyDict_GetItemString(dict, info.name); /* borrowed */
+        if (item == NULL || (size_t)PyDict_Size(dict) != count) {
+            PyErr_Format(
+                PyExc_KeyError,
+                "the function returned a dict with %zd values%s%s: its keys must "
+                "be those of outputs, of which there are %zu",
+                PyDict_Size(dict), item == NULL ? " and without " : "",
+                item == NULL ? info.name : "", count);
+            return HR_ERR_TYPE;
+        }
+        Py_INCREF(item); /* of a dict that another thread may change */
+        code = ext_output(state, call, i, item, inputs, reterr);
+        Py_DECREF(item);
+    }
+    return code;
+}
+
+/* A value, a tuple with one per output, or a dict of them. */
 static enum hr_err
 take_outputs(struct ext_state *state, struct hr_code_call *call, PyObject *value,
              const struct ext_inputs *inputs, struct hr_error *reterr)
@@ -144,12 +175,14 @@ take_outputs(struct ext_state *state, struct hr_code_call *call, PyObject *value
     bool tuple = PyTuple_Check(value) && (count != 1 || PyTuple_Size(value) == 1);
     enum hr_err code = HR_OK;
 
+    if (!tuple && PyDict_Check(value))
+        return take_named(state, call, value, inputs, reterr);
     if (count > 1 && (!tuple || (size_t)PyTuple_Size(value) != count)) {
-        PyErr_Format(PyExc_TypeError,
-                     "the function must return a tuple of %zu values, one per output; "
-                     "it returned %R%s",
-                     count, (PyObject *)Py_TYPE(value),
-                     tuple ? " of another length" : "");
+        PyErr_Format(
+            PyExc_TypeError,
+            "the function must return a tuple of %zu values, one per output, or a "
+            "dict of them; it returned %R%s",
+            count, (PyObject *)Py_TYPE(value), tuple ? " of another length" : "");
         return HR_ERR_TYPE;
     }
     for (size_t i = 0; i < count && code == HR_OK; i++)
@@ -360,6 +393,10 @@ call_record(struct ext_call *frame, struct ext_state *state, enum ext_code_kind 
     value = call_with(function, &inputs);
     if (value == NULL) {
         code = HR_ERR_ARGUMENT;
+    } else if (kind == EXT_FILTER && value == Py_None) { /* it forgot to return */
+        PyErr_SetString(PyExc_TypeError, "the filter returned None: return True to keep "
+                                         "the record, or False");
+        code = HR_ERR_TYPE;
     } else if (kind == EXT_FILTER) {
         truth = PyObject_IsTrue(value);
         hr_code_keep(frame->call, truth > 0);

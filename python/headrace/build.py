@@ -336,6 +336,8 @@ def _values(structure: Structure, item: Any) -> dict[str, Any]:
 def _by_fields(node: Node, code: Code, value: Any) -> dict[str, Any]:
     """{field: value} of what a function of some fields returned."""
     names = code.fields or ()
+    if isinstance(value, dict) and set(value) == set(names):
+        return {name: value[name] for name in names}
     if len(names) == 1:
         if isinstance(value, (tuple, Mapping)) or value is None:
             raise _bad(node, code, f"gave a {type(value).__name__} for the one field '{names[0]}'; declare outputs=")

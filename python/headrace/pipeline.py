@@ -262,8 +262,8 @@ class Pipeline(Methods):
             hr.from_dataset(pairs).map(lambda pair: (augment(pair[0]), pair[1]))
 
         Args:
-            fn: with `fields`, it receives these as arguments and returns their new values, a
-                tuple for several. Without, it receives the value of the only field, or a
+            fn: with `fields`, it receives these as arguments and returns their new values, for
+                several a tuple, or a dict by name. Without, it receives the value of the only field, or a
                 dict of all, and returns a value or a dict; records of a data set are items as
                 it gives them, and what is returned may have another structure. Scalars are
                 int, float or bool, text is str, other byte strings are bytes, anything else

@@ -3,8 +3,8 @@
 What a function receives depends on `fields`:
 
 * `fields="image"` or `fields=["image", "label"]`: these fields as positional arguments.
-  It returns new values for the same fields (a tuple for several), or for those that
-  `outputs` declares. Other fields are kept.
+  It returns new values for the same fields (for several a tuple, or a dict by name), or
+  for those that `outputs` declares. Other fields are kept.
 * no `fields`, records of one field: that value. It returns the new value, or a dict,
   which is then the new record.
 * no `fields`, records of several fields: a dict of them. It returns a dict: the new record.

@@ -14,6 +14,7 @@ import pytest
 
 import headrace as hr
 import raisefns
+import userfns
 
 VARIANTS = ["threads", "inline", "processes"]
 
@@ -90,3 +91,27 @@ def test_a_class_of_main_is_kept(tmp_path: pathlib.Path) -> None:
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "caught 1", done.stderr
+
+
+@pytest.mark.parametrize("variant", ["threads", "processes"])
+def test_outputs_are_returned_by_name_too(variant: Any) -> None:
+    """With outputs= a function that returned a dict was told to return a tuple."""
+    declared = {"same": hr.spec("int64"), "half": hr.spec("float64")}
+    for fields in (None, "value"):
+        pipe = hr.range(4).map(userfns.named_pair, fields=fields, outputs=declared, variant=variant)
+        (batch,) = pipe.batch(4).loader(output="numpy")
+        assert batch.same.tolist() == [0, 1, 2, 3] and batch.half.tolist() == [0, 0.5, 1, 1.5]
+    for wrong in ({"same": hr.spec("int64")}, {**declared, "more": hr.spec("int64")}):
+        with pytest.raises(KeyError, match="its keys must be those of outputs"):
+            list(hr.range(4).map(userfns.named_pair, outputs=wrong, variant=variant).batch(4).loader())
+    pairs = hr.range(4).map(userfns.named_pair)
+    turned = pairs.map(lambda same, half: {"half": half, "same": -same}, fields=["same", "half"])
+    (batch,) = turned.batch(4).loader(output="numpy")
+    assert batch.same.tolist() == [0, -1, -2, -3] and batch.half.tolist() == [0, 0.5, 1, 1.5]
+
+
+@pytest.mark.parametrize("variant", ["threads", "processes"])
+def test_a_filter_that_returns_nothing_is_an_error(variant: Any) -> None:
+    """It dropped all records without a word."""
+    with pytest.raises(TypeError, match="the filter returned None: return True to keep the record"):
+        list(hr.range(4).filter(userfns.forgets_to_return, variant=variant).batch(2).loader())

@@ -154,3 +154,12 @@ class Scale:
 
     def __call__(self, x: int) -> float:
         return x * self.by
+
+
+def named_pair(value: Any) -> dict[str, Any]:
+    """In another order than the outputs are declared in."""
+    return {"half": value / 2, "same": value}
+
+
+def forgets_to_return(value: Any) -> None:
+    """A filter without `return`."""
