@@ -6,29 +6,67 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* The name under which a whole file is in the folder for a moment before it replaces
+ * `path`: "FOLDER/.NAME.headrace". */
+static void set_whole_name(struct out *out)
+{
+    const char *slash = strrchr(out->path, '/');
+    int folder = slash != NULL ? (int)(slash + 1 - out->path) : 0;
+
+    snprintf(out->temp, sizeof(out->temp), "%.*s.%.200s.headrace", folder, out->path,
+             out->path + folder);
+}
+
+/* A file without a name, of which nothing is left if the process is killed; -1 where the
+ * file system has none. */
+static int open_unnamed(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[sizeof(((struct out *)NULL)->path)] = ".";
+
+    if (access("/proc/self/fd", X_OK) != 0) /* it could not be given a name */
+        return -1;
+    if (slash != NULL)
+        snprintf(folder, sizeof(folder), "%.*s", (int)(slash + 1 - path), path);
+    return open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+}
+
+static int open_named(struct out *out)
+{
+    mode_t mask;
+    int fd;
+
+    snprintf(out->temp, sizeof(out->temp), "%s.XXXXXX", out->path);
+    fd = mkstemp(out->temp);
+    if (fd < 0) {
+        out->temp[0] = '\0';
+        return -1;
+    }
+    mask = umask(0); /* mkstemp makes private files; give these the usual permissions */
+    umask(mask);
+    (void)fchmod(fd, 0666 & ~mask);
+    return fd;
+}
+
 int out_begin(struct out *out, const char *path)
 {
     int fd;
-    mode_t mask;
 
     *out = (struct out){0};
     if (strlen(path) >= sizeof(out->path))
         return cli_usage("the path '%.60s...' is too long", path);
     strncpy(out->path, path, sizeof(out->path) - 1);
-    snprintf(out->temp, sizeof(out->temp), "%s.XXXXXX", path);
-    fd = mkstemp(out->temp);
-    if (fd < 0) {
-        out->temp[0] = '\0';
+    fd = open_unnamed(path);
+    if (fd < 0)
+        fd = open_named(out);
+    if (fd < 0)
         return cli_failed("cannot write %s: %s", path, strerror(errno));
-    }
-    mask = umask(0); /* mkstemp makes private files; give these the usual permissions */
-    umask(mask);
-    (void)fchmod(fd, 0666 & ~mask);
     out->file = fdopen(fd, "w");
     if (out->file == NULL) {
         close(fd);
@@ -38,16 +76,41 @@ int out_begin(struct out *out, const char *path)
     return CLI_OK;
 }
 
+/* Replaces the path by a file without a name. That of a process that was killed here is
+ * removed, as that of another one that writes the same path: all such files are whole.
+ * Returns an errno. */
+static int replace_by_unnamed(struct out *out)
+{
+    char from[64];
+    int error = EEXIST;
+
+    snprintf(from, sizeof(from), "/proc/self/fd/%d", fileno(out->file));
+    set_whole_name(out);
+    for (int tries = 0; tries < 100 && (error == EEXIST || error == ENOENT); tries++) {
+        error = 0;
+        if (linkat(AT_FDCWD, from, AT_FDCWD, out->temp, AT_SYMLINK_FOLLOW) != 0 ||
+            rename(out->temp, out->path) != 0)
+            error = errno;
+        if (error == EEXIST)
+            unlink(out->temp);
+    }
+    if (error == 0)
+        out->temp[0] = '\0';
+    return error;
+}
+
 int out_commit(struct out *out)
 {
     int error = 0;
 
     if (fflush(out->file) != 0 || ferror(out->file) || fsync(fileno(out->file)) != 0)
         error = errno != 0 ? errno : EIO;
+    if (error == 0 && out->temp[0] == '\0')
+        error = replace_by_unnamed(out);
     if (fclose(out->file) != 0 && error == 0)
         error = errno;
     out->file = NULL;
-    if (error == 0 && rename(out->temp, out->path) != 0)
+    if (error == 0 && out->temp[0] != '\0' && rename(out->temp, out->path) != 0)
         error = errno;
     if (error == 0)
         out->temp[0] = '\0';

@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A file being written next to its final path. */
+/* A file being written in the folder of its final path. */
 struct out {
-    char path[2048], temp[2080];
+    char path[2048], temp[2080]; /* temp: "" while it has no name */
     FILE *file;
 };
 

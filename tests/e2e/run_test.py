@@ -336,6 +336,25 @@ def killed_runs_resume_with_the_same_bytes():
     order = [whole.index(line) for line in seen]
     assert all(b <= a + 1 for a, b in zip(order, order[1:])), "a batch was skipped"
     assert all(a - b <= 1 for a, b in zip(order, order[1:])), "more than one batch was repeated"
+    left = [one.name for one in temp.iterdir() if "kill.state" in one.name]
+    assert left == ["kill.state"], f"killed runs left {left}"
+
+
+@test
+def a_killed_run_leaves_no_file_beside_its_state():
+    """Killed while it writes the state, which it does most of the time."""
+    fast = graph("fast.yaml", "pipeline:\n  - source.range: {n: 10000000}\n  - batch.stack: {size: 5}\n")
+    folder = temp / "killed"
+    folder.mkdir()
+    for _ in range(20):
+        run_ = start("run", fast, "--state", folder / "state", "--save-every", 1, "-q")
+        try:
+            run_.communicate(timeout=random.uniform(0.05, 0.15))
+        except subprocess.TimeoutExpired:
+            run_.kill()
+            run_.communicate()
+        left = {one.name for one in folder.iterdir()} - {"state"}
+        assert left <= {".state.headrace"}, left  # whole, and replaced by the next run
 
 
 @test
