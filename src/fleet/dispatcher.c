@@ -25,6 +25,9 @@
 #define REFUSED_LOGGED 10u            /* connections in REFUSED_NS */
 #define REFUSED_NS (10000 * HR_FLEET_MS)
 #define IDLE_NS (60000 * HR_FLEET_MS) /* a job without a client is forgotten */
+#define UNCLAIMED_NS                                                                     \
+    (1000 * HR_FLEET_MS) /* the same, of jobs that never had a client, when              \
+                            another one needs the place */
 
 static struct hr_net *net_of(struct hr_dispatcher_process *d)
 {
@@ -306,6 +309,9 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
     char name[HR_JOB_NAME_MAX + 1];
     enum hr_err code = hr__job_name(text, bytes, name, &error);
 
+    if (code == HR_OK && d->peers[peer].is_client)
+        code = hr__fail(&error, HR_ERR_FORMAT,
+                        "a connection brings one job, and HELLO follows it");
     if (code != HR_OK) {
         hr__fleet_refuse(net_of(d), peer, &error);
         return;
@@ -314,6 +320,11 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
         code = add_job(d, &job, name, &error);
     else if (known->options.end != job.end)
         code = hr__fail(&error, HR_ERR_FORMAT, "the job is known with another end");
+    if (code == HR_ERR_LIMIT &&
+        hr__lease_drop_unclaimed(&d->role, hr__now_ns(), UNCLAIMED_NS)) {
+        review_jobs(d);
+        code = add_job(d, &job, name, &error);
+    }
     if (code != HR_OK) {
         d->jobs_refused += code == HR_ERR_LIMIT;
         hr__events_add(d->events, "job_refused", "job", name, "why", error.message, NULL);

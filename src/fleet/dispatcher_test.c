@@ -76,15 +76,22 @@ static int join_worker(int at)
     return join_at(at, text);
 }
 
-static int join_client(int at)
+/* Returns the job's number. */
+static uint64_t bring_job(int fd, int at)
 {
-    struct hr_frame hello = {.type = HR_FRAME_HELLO, .position = 10};
     char text[128];
-    int fd = dial();
 
     snprintf(text, sizeof text, "{\"headrace_job\": 2, \"name\": \"run-%d\"}", at);
     say(fd, &(struct hr_frame){.type = HR_FRAME_JOB, .position = 10}, text);
-    hello.job = hr__job_id(text, strlen(text));
+    return hr__job_id(text, strlen(text));
+}
+
+static int join_client(int at)
+{
+    struct hr_frame hello = {.type = HR_FRAME_HELLO, .position = 10};
+    int fd = dial();
+
+    hello.job = bring_job(fd, at);
     hello.u.hello.nonce = 1;
     hello.u.hello.world = 1;
     hello.u.hello.role = HR_FRAME_CLIENT;
@@ -174,14 +181,20 @@ static void *run(void *user)
     return NULL;
 }
 
-static void begin(void)
+static void begin_with(uint32_t jobs_max)
 {
     struct hr_dispatcher_options options;
 
     hr_dispatcher_options_init(&options);
+    options.jobs_max = jobs_max;
     options.listen = options.control = "127.0.0.1:0";
     CHECK_OK(hr_dispatcher_open(&options, &service, NULL));
     CHECK_EQ_INT(pthread_create(&thread, NULL, run, NULL), 0);
+}
+
+static void begin(void)
+{
+    begin_with(JOBS);
 }
 
 static void end(void)
@@ -191,23 +204,53 @@ static void end(void)
     hr_service_close(service);
 }
 
+/* What a peer is told before its connection is closed. */
+static void check_told(int fd, const char *words)
+{
+    char bytes[4096];
+    size_t have = 0;
+    ssize_t got;
+
+    while ((got = recv(fd, bytes + have, sizeof bytes - have, 0)) > 0)
+        have += (size_t)got;
+    CHECK(memmem(bytes, have, words, strlen(words)) != NULL);
+    close(fd);
+}
+
+TEST(jobs_of_strangers_keep_no_client_out)
+{
+    int strangers[3], client;
+
+    begin_with(3);
+    for (int i = 0; i < 3; i++) {
+        strangers[i] = dial();
+        bring_job(strangers[i], i);
+    }
+    wait_for("\nheadrace_jobs 3\n");
+    bring_job(strangers[0], 7);
+    check_told(strangers[0], "a connection brings one job");
+    for (int i = 8;; i++) {
+        client = join_client(i);
+        usleep(200000);
+        if (times_in("/metrics", "\nheadrace_clients 1\n") == 1)
+            break;
+        close(client);
+        CHECK(i < 80); /* it took a minute */
+    }
+    end();
+    close(client);
+    close(strangers[1]);
+    close(strangers[2]);
+}
+
 TEST(addresses_that_could_rewrite_a_terminal_are_refused)
 {
     static const char *const wrong[] = {"\x1b[2J:1\n", "\xc2\x9b:1\n", "\xff:1\n",
                                         "a:1\nb:2\n",  "a:1",          "\n"};
 
     begin();
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        char bytes[4096];
-        size_t have = 0;
-        ssize_t got;
-        int fd = join_at((int)i, wrong[i]);
-
-        while ((got = recv(fd, bytes + have, sizeof bytes - have, 0)) > 0)
-            have += (size_t)got;
-        CHECK(memmem(bytes, have, "a WORKERS frame must be", 23) != NULL);
-        close(fd);
-    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        check_told(join_at((int)i, wrong[i]), "a WORKERS frame must be");
     CHECK_EQ_INT(times_in("/metrics", "\nheadrace_workers 0\n"), 1);
     end();
 }

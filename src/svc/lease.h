@@ -160,6 +160,11 @@ HR_CHECK enum hr_err
 hr__lease_add_job(struct hr_dispatcher *d, const struct hr_lease_job_options *options,
                   struct hr_error *reterr);
 
+/* Removes the job that has waited longest for its first client, if that is `age_ns` by
+ * what ticks saw: a client says HELLO right after it brings its job. False if there is
+ * none. */
+bool hr__lease_drop_unclaimed(struct hr_dispatcher *d, uint64_t now, uint64_t age_ns);
+
 /* Repeats a journalled row, before any event; the jobs have been added. */
 HR_CHECK enum hr_err hr__lease_replay(struct hr_dispatcher *d, const struct hr_row *row,
                                       struct hr_error *reterr);

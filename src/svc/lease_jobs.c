@@ -238,6 +238,25 @@ void hr__lease_remove_job(struct hr_dispatcher *d, size_t at)
     d->changes++;
 }
 
+bool hr__lease_drop_unclaimed(struct hr_dispatcher *d, uint64_t now, uint64_t age_ns)
+{
+    size_t oldest = d->job_count;
+
+    for (size_t i = 0; i < d->job_count; i++) {
+        const struct hr_lease_job *job = &d->jobs[i];
+
+        if (job->generation == 0 && job->idle_since_ns != 0 &&
+            now - job->idle_since_ns >= age_ns &&
+            (oldest == d->job_count ||
+             job->idle_since_ns < d->jobs[oldest].idle_since_ns))
+            oldest = i;
+    }
+    if (oldest == d->job_count)
+        return false;
+    hr__lease_remove_job(d, oldest);
+    return true;
+}
+
 /* ---- the journal ---- */
 
 enum hr_err hr__lease_replay(struct hr_dispatcher *d, const struct hr_row *row,

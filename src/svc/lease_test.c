@@ -397,6 +397,32 @@ TEST(jobs_are_checked_and_limited)
     hr__lease_finish(&d);
 }
 
+TEST(of_full_jobs_the_one_that_never_had_a_client_gives_way)
+{
+    const struct hr_lease_job_options other = {8, 100, 10, 40, 1},
+                                      third = {9, 100, 10, 40, 1};
+    struct hr_error error = {0};
+
+    start(100, 10, 40, 1);
+    d.options.idle_ns = 60000 * MS;
+    CHECK_OK(hr__lease_add_job(&d, &other, &error));
+    join_client(2, 1, 0, 5, 0, 0);
+    hr__lease_tick(&d, 10 * MS, fresh());
+    CHECK(!hr__lease_drop_unclaimed(&d, 1009 * MS, 1000 * MS));
+    CHECK_ERR(HR_ERR_LIMIT, hr__lease_add_job(&d, &third, &error));
+    CHECK(hr__lease_drop_unclaimed(&d, 1010 * MS, 1000 * MS));
+    CHECK(hr__lease_find_job(&d, 8) == NULL);
+    CHECK(hr__lease_find_job(&d, JOB) == &d.jobs[0]);
+    CHECK_OK(hr__lease_add_job(&d, &third, &error));
+    CHECK(!hr__lease_drop_unclaimed(&d, 1020 * MS, 1000 * MS)); /* no tick saw it yet */
+    hr__lease_lost(&d, 2, 1030 * MS, fresh());
+    hr__lease_tick(&d, 1040 * MS, fresh());
+    CHECK(hr__lease_drop_unclaimed(&d, 9000 * MS, 1000 * MS));
+    CHECK(hr__lease_find_job(&d, JOB) != NULL); /* its client is away */
+    CHECK(!hr__lease_drop_unclaimed(&d, 50000 * MS, 1000 * MS));
+    hr__lease_finish(&d);
+}
+
 TEST(a_client_that_is_away_frees_the_slots_of_its_worker)
 {
     const struct hr_lease_job_options other = {8, 100, 10, 40, 1};
