@@ -178,7 +178,7 @@ class Bench:
         self.table.claim("its memory / DataLoader's", self.table.ratios(MEMORY, same, base), 0.7, at_least=False)
         self.table.claim("hr.DataLoader / DataLoader", self.table.ratios(PHOTOS, own, base), 1)
         self.table.claim(
-            "memory of hr.DataLoader / DataLoader's", self.table.ratios(MEMORY, own, base), 0.8, at_least=False
+            "memory of hr.DataLoader / DataLoader's", self.table.ratios(MEMORY, own, base), 0.7, at_least=False
         )
         self.table.claim(
             "hr.DataLoader with hr.vision / DataLoader with torchvision", self.table.ratios(PHOTOS, vision, base), 2

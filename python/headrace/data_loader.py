@@ -12,6 +12,7 @@ import itertools
 import time
 import traceback
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -33,6 +34,8 @@ from . import fetching
 _T_co = TypeVar("_T_co", covariant=True)
 
 _VERSION = 1
+_IDLE = 0.05  # of the workers' time in a window; beyond it they get one more batch
+_WINDOW = 4  # batches of each worker
 _END_WAIT_S = 5.0  # for a worker whose sockets are closed
 _KEYS = ("started", "yielded", "ahead", "drawn", "generator", "base_seed", "sampler", "workers")
 
@@ -153,7 +156,8 @@ class DataLoader(_torch.DataLoader, Generic[_T_co]):
         worker_init_fn: called in each worker with its number.
         multiprocessing_context: how workers start: "fork", "spawn", "forkserver" or a context; by default
             multiprocessing's start method.
-        prefetch_factor: batches in progress for each worker; 2 by default.
+        prefetch_factor: batches in progress for each worker. By default at most 2: a loop begins with one for each
+            worker and one more, and takes further ones when workers wait for them.
         persistent_workers: keep the workers after an epoch.
         in_order: False: batches come as they are ready.
         pin_memory_device: deprecated in torch.
@@ -216,6 +220,7 @@ class DataLoader(_torch.DataLoader, Generic[_T_co]):
             pin_memory_device=pin_memory_device,
         )
         self.in_order = in_order
+        self._prefetch_asked = prefetch_factor is not None
         self._place = Place()  # of the epoch that runs or was left
         self._latest: weakref.ref[Any] | None = None  # the iterator of the latest loop
 
@@ -555,35 +560,77 @@ class _InLoop(_Placed, _torch._SingleProcessDataLoaderIter):
 
 
 class _InWorkers(_Placed, _torch._MultiProcessingDataLoaderIter):
-    """Items are fetched by torch's worker processes."""
+    """Items are fetched by torch's worker processes.
+
+    Indices are drawn when torch draws them. Where nobody asked for a prefetch_factor they wait here: workers have one
+    batch each and one more, and a further one when they are idle while the loop waits, which is when some batches
+    take much longer than others.
+    """
 
     _shutdown = True  # until torch's part has begun
     _prefetch_factor: int
 
     def __init__(self, loader: DataLoader[Any]) -> None:
+        self._frugal = not loader._prefetch_asked and loader.in_order
         super().__init__(self._view(loader))
         self._dataset = loader.dataset
 
     def _reset(self, loader: Any, first_iter: bool = False) -> None:
         self._pending = loader._place.pending
         self._marks: dict[int, tuple[int, tuple[str, Any]]] = {}  # by torch's number of a task
-        ahead, self._prefetch_factor = self._prefetch_factor, 0  # so that no index is drawn yet
+        self._waiting: deque[tuple[Any, Any]] = deque()  # indices and their marks, for no worker yet
+        self._idle, self._since, self._received = 0.0, 0.0, 0
+        most, self._prefetch_factor = self._prefetch_factor, 0  # so that no index is drawn yet
         try:
             super()._reset(loader, first_iter)
         finally:
-            self._prefetch_factor = ahead
+            self._prefetch_factor = most
         self._begin(loader)
         workers = self._place.workers
         for _ in range(workers.next if workers is not None else 0):
             next(self._worker_queue_idx_cycle)
-        for _ in range(ahead * self._num_workers):
+        most *= self._num_workers
+        self._unread = self._num_workers + 1 if self._frugal and self._dataset_kind == _DatasetKind.Map else most
+        for _ in range(most):
             self._try_put_index()
 
     def _try_put_index(self) -> None:
+        try:
+            index = super()._next_index()
+            self._waiting.append((index, self._last))
+        except StopIteration:
+            pass
+        finally:
+            if len(self._task_info) < self._unread:
+                self._put_index()
+
+    def _put_index(self) -> None:
         self._last, task = None, self._send_idx
         super()._try_put_index()
         if self._last is not None and self._send_idx > task and self._dataset_kind == _DatasetKind.Map:
             self._marks[task] = self._last
+
+    def _next_index(self) -> Any:
+        if not self._waiting:
+            raise StopIteration
+        index, self._last = self._waiting.popleft()
+        return index
+
+    def _get_data(self) -> Any:
+        busy = {info[0] for info in self._task_info.values() if len(info) == 1}
+        idle = self._num_workers - len(busy)
+        began = time.monotonic()
+        got = super()._get_data()
+        now = time.monotonic()
+        self._idle += idle * (now - began)
+        self._received += 1
+        if self._received == _WINDOW * self._num_workers or not self._since:  # workers start one after the other
+            starved = self._since and self._idle > _IDLE * self._num_workers * (now - self._since)
+            if starved and self._unread < self._prefetch_factor * self._num_workers:
+                self._unread += 1
+                self._put_index()
+            self._idle, self._since, self._received = 0.0, now, 0
+        return got
 
     def _try_get_data(self, timeout: float = _utils.MP_STATUS_CHECK_INTERVAL) -> Any:
         try:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -695,3 +696,67 @@ def test_control_c_ends_a_loop_that_waits(tmp_path: pathlib.Path, children: Call
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=300)
     assert process.returncode != 0 and "KeyboardInterrupt" in err, err
+
+
+# ---- batches ahead ----
+
+
+class Counted:
+    """Items that count how many were fetched; those of even batches of two take longer if `slow_s` says so."""
+
+    def __init__(self, slow_s: float = 0.0) -> None:
+        self.fetched = multiprocessing.Value("q", 0)
+        self.slow_s = slow_s
+
+    def __len__(self) -> int:
+        return 200
+
+    def __getitem__(self, at: int) -> int:
+        time.sleep(self.slow_s if at // 2 % 2 == 0 else 0)
+        with self.fetched.get_lock():
+            self.fetched.value += 1
+        return at
+
+    def settled(self, count: int) -> int:
+        """Items fetched, when there are `count` of them and some time has passed, or after a minute."""
+        until = time.monotonic() + 60
+        while self.fetched.value < count and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        return int(self.fetched.value)
+
+
+@pytest.mark.parametrize(("options", "ahead"), [({}, 3), ({"prefetch_factor": 2}, 4), ({"in_order": False}, 4)])
+def test_batches_that_nobody_waits_for_are_as_few_as_keep_the_workers_busy(options: dict[str, Any], ahead: int) -> None:
+    data = Counted()
+    with DataLoader(data, 2, num_workers=2, **options) as loader:
+        batches = iter(loader)
+        for taken in range(1, 6):
+            next(batches)
+            assert data.settled(2 * (taken + ahead)) == 2 * (taken + ahead)
+
+
+def test_more_batches_are_made_ahead_when_a_worker_is_idle_while_the_loop_waits() -> None:
+    data = Counted(slow_s=0.01)
+    with DataLoader(data, 2, num_workers=2) as loader:
+        batches = iter(loader)
+        for _ in range(40):
+            next(batches)
+        assert data.settled(2 * (40 + 4)) == 2 * (40 + 4)
+
+
+def test_a_sampler_draws_when_it_does_in_torch() -> None:
+    class Drawing(torch_data.Sampler[int]):
+        def __len__(self) -> int:
+            return 40
+
+        def __iter__(self) -> Iterator[int]:
+            for _ in range(40):
+                yield int(torch.randint(200, (1,)))
+
+    made = []
+    for kind in (torch_data.DataLoader, DataLoader):
+        seed_all(7)
+        loader = kind(Counted(slow_s=0.005), 2, sampler=Drawing(), num_workers=2)
+        made.append([(batch, torch.rand(1)) for batch in loader])
+    assert equal(made[0], made[1])
