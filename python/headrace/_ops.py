@@ -1981,6 +1981,7 @@ def image_affine(
     translate: float | Sequence[float] = (0, 0),
     scale: float | Sequence[float] = (1, 1),
     shear: float | Sequence[float] = (0, 0),
+    center: float | Sequence[float] = (),
     interpolation: Literal["nearest", "bilinear"] = "nearest",
     fill: float | Sequence[float] = 0,
     mask_fill: int | None = None,
@@ -1993,8 +1994,8 @@ def image_affine(
 
     Operator `image.affine`, kind map, version 1; random, warps.
 
-    Like torchvision's RandomAffine about the centre. Every quantity is drawn, even if
-    its interval is a single number.
+    Like torchvision's RandomAffine. Every quantity is drawn, even if its interval is a
+    single number.
 
     Args:
         pipeline: what the operator reads.
@@ -2007,6 +2008,9 @@ def image_affine(
         shear: along x: one number s for [-s, s], or [least, most]; along y too: four
             numbers; list of floats, 1 to 4 items, each -89 to 89, in degrees, default
             [0, 0].
+        center: [x, y] from the top left corner of the point that stays in place; []:
+            the middle of the image; list of floats, 0 to 2 items, each -65535 to 65535,
+            in pixels, default [].
         interpolation: how values between pixels are computed; enum, one of nearest,
             bilinear, default nearest.
         fill: what is outside, one number or one per channel, in the image's own range
@@ -2023,8 +2027,8 @@ def image_affine(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"degrees": degrees, "translate": translate, "scale": scale, "shear": shear, "interpolation": interpolation, "fill": fill, "mask_fill": mask_fill, "field": field}
-    defaults: dict[str, Any] = {"translate": (0, 0), "scale": (1, 1), "shear": (0, 0), "interpolation": "nearest", "fill": 0, "field": ("image",)}
+    params: dict[str, Any] = {"degrees": degrees, "translate": translate, "scale": scale, "shear": shear, "center": center, "interpolation": interpolation, "fill": fill, "mask_fill": mask_fill, "field": field}
+    defaults: dict[str, Any] = {"translate": (0, 0), "scale": (1, 1), "shear": (0, 0), "center": (), "interpolation": "nearest", "fill": 0, "field": ("image",)}
     return pipeline._then("image.affine", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
@@ -3384,6 +3388,7 @@ def image_rotate(
     *,
     interpolation: Literal["nearest", "bilinear"] = "nearest",
     expand: bool = False,
+    center: float | Sequence[float] = (),
     fill: float | Sequence[float] = 0,
     mask_fill: int | None = None,
     field: str | Sequence[str] = ("image",),
@@ -3395,9 +3400,9 @@ def image_rotate(
 
     Operator `image.rotate`, kind map, version 1; random, warps.
 
-    Like torchvision's RandomRotation about the centre. `degrees: [90, 90]` rotates by a
-    fixed angle. uint8 images are rounded to the nearest level. `expand` chooses the
-    smallest size that shows everything; torchvision may add a line.
+    Like torchvision's RandomRotation. `degrees: [90, 90]` rotates by a fixed angle.
+    uint8 images are rounded to the nearest level. `expand` chooses the smallest size
+    that shows everything; torchvision may add a line.
 
     Args:
         pipeline: what the operator reads.
@@ -3406,6 +3411,9 @@ def image_rotate(
         interpolation: how values between pixels are computed; enum, one of nearest,
             bilinear, default nearest.
         expand: enlarge the image to show all of it; bool, default false.
+        center: [x, y] from the top left corner of the point that stays in place; []:
+            the middle of the image; list of floats, 0 to 2 items, each -65535 to 65535,
+            in pixels, default [].
         fill: what is outside, one number or one per channel, in the image's own range
             (0..255 or 0..1); list of floats, 1 to 4 items, each -1000000 to 1000000, in
             levels, default 0.
@@ -3420,8 +3428,8 @@ def image_rotate(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"degrees": degrees, "interpolation": interpolation, "expand": expand, "fill": fill, "mask_fill": mask_fill, "field": field}
-    defaults: dict[str, Any] = {"interpolation": "nearest", "expand": False, "fill": 0, "field": ("image",)}
+    params: dict[str, Any] = {"degrees": degrees, "interpolation": interpolation, "expand": expand, "center": center, "fill": fill, "mask_fill": mask_fill, "field": field}
+    defaults: dict[str, Any] = {"interpolation": "nearest", "expand": False, "center": (), "fill": 0, "field": ("image",)}
     return pipeline._then("image.rotate", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 

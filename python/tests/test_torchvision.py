@@ -692,7 +692,7 @@ FIXED: list[tuple[str, tuple[Any, ...], float, float]] = [
     ("Resize", (24,), 1, 0),
     ("Resize", ([30, 17], v2.InterpolationMode.BICUBIC), 1, 0),
     ("Resize", (30, v2.InterpolationMode.BILINEAR, 40), 1, 0),
-    ("Resize", (24, v2.InterpolationMode.NEAREST_EXACT), 0, 0.01),
+    ("Resize", (24, v2.InterpolationMode.NEAREST_EXACT), 0, 0.07),
     ("CenterCrop", (31,), 0, 0),
     ("CenterCrop", (150,), 0, 0),
     ("Pad", ([1, 2, 3, 4], 7), 0, 0),
@@ -710,6 +710,8 @@ FIXED: list[tuple[str, tuple[Any, ...], float, float]] = [
     ("RandomAutocontrast", (1.0,), 1, 0),
     ("RandomEqualize", (1.0,), 0, 0),
     ("RandomRotation", ((30, 30),), 0, 0.02),
+    ("RandomRotation", ((30, 30), "nearest", False, (11.0, 40.0)), 0, 0.02),
+    ("RandomAffine", ((15, 15), None, None, None, "nearest", 0, (60, 3)), 0, 0.02),
     ("RandomAffine", ((15, 15), None, (1.2, 1.2), (5, 5)), 0, 0.02),
 ]
 

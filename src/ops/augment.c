@@ -262,6 +262,7 @@ static enum hr_err spread(struct run *run, bool flat)
 
 static enum hr_err turn(struct run *run, const struct hr_augment_step *step)
 {
+    static const double corner[2];
     const double degree = acos(-1.0) / 180;
     struct hr_turn turn = {.scale = 1, .mask_fill = (int32_t)run->how->mask_fill};
     double size = (double)step->magnitude;
@@ -269,11 +270,11 @@ static enum hr_err turn(struct run *run, const struct hr_augment_step *step)
     switch (step->kind) {
     case HR_AUGMENT_SHEAR_X:
         turn.shear_x = atan(size) / degree;
-        turn.about_corner = true;
+        turn.center = corner;
         break;
     case HR_AUGMENT_SHEAR_Y:
         turn.shear_y = atan(size) / degree;
-        turn.about_corner = true;
+        turn.center = corner;
         break;
     case HR_AUGMENT_TRANSLATE_X:
         turn.shift_x = trunc(size);

@@ -9,7 +9,7 @@
 
 struct affine {
     struct hr_names field; /* first, for HR_MOVE_STATE */
-    struct hr_floats degrees, translate, scale, shear, fill;
+    struct hr_floats degrees, translate, scale, shear, center, fill;
     int interpolation;
     int64_t mask_fill;
 };
@@ -29,6 +29,7 @@ static const struct hr_param affine_params[] = {
                 .help =
                     "along x: one number s for [-s, s], or [least, most]; along y too: "
                     "four numbers"),
+    HR_P_CENTER(struct affine),
     HR_P_ENUM(struct affine, interpolation, .fallback = "nearest",
               .names = hr__warp_interpolations,
               .help = "how values between pixels are computed"),
@@ -46,6 +47,7 @@ static enum hr_err affine_infer(struct hr_infer *infer)
     HR_TRY(hr__infer_interval(infer, "degrees", &p->degrees));
     HR_TRY(hr__infer_interval(infer, "scale", &p->scale));
     HR_TRY(hr__infer_interval(infer, "shear", &p->shear));
+    HR_TRY(hr__infer_center(infer, &p->center));
     if (p->shear.count == 3)
         return hr__infer_fail(infer, "shear", HR_ERR_ARGUMENT,
                               "shear has 1, 2 or 4 numbers, not 3");
@@ -68,7 +70,8 @@ draw(const struct affine *p, struct hr_rng *rng, int32_t width, int32_t height)
         .count = p->shear.count < 2 ? 1 : 2,
         .values = {p->shear.values[0], p->shear.values[1]}
     };
-    struct hr_turn turn = {.mask_fill = (int32_t)p->mask_fill};
+    struct hr_turn turn = {.center = hr__center(&p->center),
+                           .mask_fill = (int32_t)p->mask_fill};
     double low, high;
 
     hr__interval(&p->degrees, &low, &high);
@@ -100,9 +103,8 @@ static enum hr_err affine_apply(struct hr_op_ctx *ctx)
 const struct hr_op hr_op_image_affine = {
     .name = "image.affine",
     .summary = "rotate, shift, scale and shear the image at random",
-    .doc =
-        "Like torchvision's RandomAffine about the centre. Every quantity is drawn, even "
-        "if its interval is a single number.",
+    .doc = "Like torchvision's RandomAffine. Every quantity is drawn, even "
+           "if its interval is a single number.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM | HR_TRAIT_WARPS,

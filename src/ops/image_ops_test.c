@@ -951,7 +951,16 @@ TEST(rotate_by_right_angles_moves_pixels)
     put_u8(levels, 2, 3, 1);
     OP("image.rotate", "{degrees: [0, 0]}");
     IS_U8(1, 2, 3, 4, 5, 6);
+    put_u8(square, 2, 2, 1);
+    OP("image.rotate", "{degrees: [90, 90], center: [0.5, 1.5]}"); /* of level 3 */
+    IS_U8(4, 0, 3, 0);
+    put_u8(square, 2, 2, 1);
+    OP("image.rotate", "{degrees: [180, 180], center: [0, 0]}"); /* all of it leaves */
+    IS_U8(0, 0, 0, 0);
     REFUSED(HR_ERR_RANGE, "image.rotate", "{degrees: -5}", "both directions");
+    REFUSED(HR_ERR_ARGUMENT, "image.rotate", "{degrees: 5, center: 1}", "two numbers");
+    REFUSED(HR_ERR_ARGUMENT, "image.rotate", "{degrees: 5, center: [1, 1], expand: true}",
+            "leave out center");
     bench_finish(&bench);
 }
 
@@ -975,6 +984,10 @@ TEST(affine_turns_clockwise_scales_and_fills)
     got = bench_bytes(&bench, "image", &bytes);
     CHECK_EQ_INT(bytes, 16);
     free(got);
+    put_u8(square, 2, 2, 1);
+    OP("image.affine", "{degrees: 0, scale: [2, 2], center: [0, 2]}");
+    IS_U8(3, 3, 3, 3);
+    REFUSED(HR_ERR_ARGUMENT, "image.affine", "{degrees: 0, center: [1]}", "two numbers");
     REFUSED(HR_ERR_ARGUMENT, "image.affine", "{degrees: 0, shear: [1, 2, 3]}",
             "1, 2 or 4");
     bench_finish(&bench);

@@ -4,6 +4,7 @@
  */
 #include "ops/image_turn.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -27,6 +28,19 @@ void hr__interval(const struct hr_floats *range, double *ret_low, double *ret_hi
 {
     *ret_low = range->count == 1 ? -range->values[0] : range->values[0];
     *ret_high = range->values[range->count - 1];
+}
+
+enum hr_err hr__infer_center(struct hr_infer *infer, const struct hr_floats *center)
+{
+    if (center->count == 1)
+        return hr__infer_fail(infer, "center", HR_ERR_ARGUMENT,
+                              "center has two numbers, [x, y]");
+    return HR_OK;
+}
+
+const double *hr__center(const struct hr_floats *center)
+{
+    return center->count > 0 ? center->values : NULL;
 }
 
 /* Maps positions in the result to positions in the source, both relative to the centre:
@@ -70,19 +84,23 @@ enum hr_err
 hr__turn(struct hr_op_ctx *ctx, const struct hr_turn *turn, int filter, bool expand)
 {
     struct hr_warp warp = {.filter = filter, .mask_fill = turn->mask_fill};
+    double *m = warp.m, middle[2], to_middle[2];
+    const double *from, *to;
     int32_t channels;
-    double *m = warp.m;
 
+    assert(turn->center == NULL || !expand);
     HR_TRY(hr__image_size(ctx, 0, &warp.width, &warp.height, &channels));
     inverse(turn, m);
     warp.to_width = expand ? extent(m[0], m[3], warp.width, warp.height) : warp.width;
     warp.to_height = expand ? extent(m[1], m[4], warp.width, warp.height) : warp.height;
-    if (!turn->about_corner) {
-        m[2] += warp.width / 2.0 - m[0] * (warp.to_width / 2.0) -
-                m[1] * (warp.to_height / 2.0);
-        m[5] += warp.height / 2.0 - m[3] * (warp.to_width / 2.0) -
-                m[4] * (warp.to_height / 2.0);
-    }
+    middle[0] = warp.width / 2.0;
+    middle[1] = warp.height / 2.0;
+    to_middle[0] = warp.to_width / 2.0;
+    to_middle[1] = warp.to_height / 2.0;
+    from = turn->center != NULL ? turn->center : middle;
+    to = turn->center != NULL ? turn->center : to_middle;
+    m[2] += from[0] - m[0] * to[0] - m[1] * to[1];
+    m[5] += from[1] - m[3] * to[0] - m[4] * to[1];
     memcpy(warp.fill, turn->fill, sizeof warp.fill);
     return hr__warp(ctx, &warp);
 }

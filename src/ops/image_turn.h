@@ -5,6 +5,7 @@
 #ifndef HR_OPS_IMAGE_TURN_H
 #define HR_OPS_IMAGE_TURN_H
 
+#include "ops/image_size.h"
 #include "ops/move.h"
 
 struct hr_turn {
@@ -12,7 +13,7 @@ struct hr_turn {
     double shift_x, shift_y; /* pixels */
     double scale;
     double shear_x, shear_y; /* degrees */
-    bool about_corner;       /* the top left one; else about the centre */
+    const double *center;    /* [x, y] in pixels from the top left; NULL: the middle */
     float fill[4];
     int32_t mask_fill;
 };
@@ -23,8 +24,18 @@ extern const char *const hr__warp_interpolations[];
 /* infer: fields that can be turned; those with pixels are uint8 or float32. */
 HR_CHECK enum hr_err hr__infer_turned(struct hr_infer *infer);
 
+/* `center` of an op; none: the middle of the image. */
+#define HR_P_CENTER(struct_)                                                             \
+    HR_P_FLOATS(struct_, center, .fallback = "[]", .items_min = 0, .items_max = 2,       \
+                HR_RANGE(-HR_IMAGE_SIDE_MAX, HR_IMAGE_SIDE_MAX), .unit = "pixels",       \
+                .help = "[x, y] from the top left corner of the point that stays in "    \
+                        "place; []: the middle of the image")
+HR_CHECK enum hr_err
+hr__infer_center(struct hr_infer *infer, const struct hr_floats *center);
+const double *hr__center(const struct hr_floats *center);
+
 /* Warps all bound fields; with `expand`, the result is large enough to show all of the
- * image. */
+ * image when it turns about its middle. */
 HR_CHECK enum hr_err
 hr__turn(struct hr_op_ctx *ctx, const struct hr_turn *turn, int filter, bool expand);
 

@@ -319,6 +319,7 @@ TEST(all_that_is_warped_with_an_image_is_warped_by_its_draw)
         const char *op, *params;
     } warps[] = {
         {"image.rotate", "degrees: 180"                                           },
+        {"image.rotate", "degrees: 120, center: [9, -3]"                          },
         {"image.rotate", "degrees: 50, expand: true, mask_fill: 255"              },
         {"image.affine", "degrees: 0, translate: [0.4, 0.2]"                      },
         {"image.affine",

@@ -147,11 +147,11 @@ class RandomRotation(Transform):
     fill: Fill = 0
 
     def _steps(self, p: Pipeline) -> Pipeline:
-        refuse("RandomRotation.center", self.center, None, "images are rotated about their centre")
         return p.rotate(
             self.degrees,
             interpolation=interpolation(self.interpolation),
             expand=self.expand,
+            center=self.center or (),
             fill=fill(self.fill),
         )
 
@@ -169,13 +169,13 @@ class RandomAffine(Transform):
     center: Sequence[float] | None = None
 
     def _steps(self, p: Pipeline) -> Pipeline:
-        refuse("RandomAffine.center", self.center, None, "images are turned about their centre")
         return p.affine(
             self.degrees,
             translate=self.translate or (0, 0),
             scale=self.scale or (1, 1),
             shear=(0, 0) if self.shear is None else self.shear,
             interpolation=interpolation(self.interpolation),
+            center=self.center or (),
             fill=fill(self.fill),
         )
 
