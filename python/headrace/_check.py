@@ -78,6 +78,7 @@ _MEANT |= {
         ("image.ten_crop", "vertical_flip", "vertical"),
         ("image.scale_jitter", "target_size", "size"),
         ("image.scale_jitter", "scale_range", "scale"),
+        ("image.random_shortest_size", "min_size", "sizes, or between=[least, most]"),
         ("image.iou_crop", "min_scale", "scale=[least, most]"),
         ("image.iou_crop", "max_scale", "scale=[least, most]"),
         ("image.iou_crop", "min_aspect_ratio", "ratio=[least, most]"),

@@ -76,6 +76,7 @@ __all__ = [
     "image_grayscale",
     "image_invert",
     "image_iou_crop",
+    "image_jpeg",
     "image_normalize",
     "image_pad",
     "image_permute_channels",
@@ -86,6 +87,7 @@ __all__ = [
     "image_random_area_crop",
     "image_random_crop",
     "image_random_resized_crop",
+    "image_random_shortest_size",
     "image_resize",
     "image_resize_shortest",
     "image_rotate",
@@ -2845,6 +2847,40 @@ def image_iou_crop(
     return pipeline._then("image.iou_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
+@checked_op("image.jpeg")
+def image_jpeg(
+    pipeline: Pipeline,
+    quality: int | Sequence[int],
+    *,
+    field: str = "image",
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Compress the image with a random quality, and decode it.
+
+    Operator `image.jpeg`, kind map, version 1; random.
+
+    torchvision's JPEG: the blocks and ringing of files of that quality. Colours have
+    half the resolution, as in most files.
+
+    Args:
+        pipeline: what the operator reads.
+        quality: one number, or [least, most]; list of ints, 1 to 2 items, each 1 to
+            100, required.
+        field: the field with the image; field, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"quality": quality, "field": field}
+    defaults: dict[str, Any] = {"field": "image"}
+    return pipeline._then("image.jpeg", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
 @checked_op("image.normalize")
 def image_normalize(
     pipeline: Pipeline,
@@ -3292,6 +3328,55 @@ def image_random_resized_crop(
     params: dict[str, Any] = {"size": size, "scale": scale, "ratio": ratio, "interpolation": interpolation, "antialias": antialias, "field": field}
     defaults: dict[str, Any] = {"scale": (0.08, 1), "ratio": (0.75, 1.3333333333333333), "interpolation": "bilinear", "antialias": True, "field": ("image",)}
     return pipeline._then("image.random_resized_crop", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
+
+
+@checked_op("image.random_shortest_size")
+def image_random_shortest_size(
+    pipeline: Pipeline,
+    *,
+    sizes: int | Sequence[int] = (),
+    between: int | Sequence[int] = (),
+    max_size: int = 0,
+    interpolation: Literal["nearest", "bilinear", "bicubic", "box", "lanczos"] = "bilinear",
+    antialias: bool = True,
+    field: str | Sequence[str] = ("image",),
+    name: str | None = None,
+    keep_position: bool = False,
+    depends_on: Sequence[str] = (),
+) -> Pipeline:
+    """Resize the shorter side to a random length, keep the aspect.
+
+    Operator `image.random_shortest_size`, kind map, version 1; random, resampling,
+    defers, shrinks.
+
+    torchvision's RandomShortestSize (`sizes`, with `max_size`) and RandomResize
+    (`between`): training at several scales, as DETR and Mask R-CNN do. batch.pad makes
+    batches of the results.
+
+    Args:
+        pipeline: what the operator reads.
+        sizes: lengths of the shorter side, of which one is drawn; list of ints, 0 to 64
+            items, each 1 to 65535, in pixels, default [].
+        between: instead of sizes: [least, most], and all whole numbers between; list of
+            ints, 0 to 2 items, each 1 to 65535, in pixels, default [].
+        max_size: make both sides smaller when the longer would exceed this; 0: no
+            limit; int, 0 to 65535, in pixels, default 0.
+        interpolation: how values between pixels are computed; enum, one of nearest,
+            bilinear, bicubic, box, lanczos, default bilinear.
+        antialias: average over all pixels that a new pixel covers when shrinking;
+            nearest never does; bool, default true.
+        field: the field with the image; or a list: the image, then images, masks, boxes
+            and points that move with it; list of fields, default image.
+        name: what the node is called in messages and files; the operator's name by default.
+        keep_position: the optimiser must not move this node.
+        depends_on: names of nodes before this one that must stay before it.
+
+    Raises:
+        HeadraceError: a parameter is wrong, with the nearest valid one.
+    """
+    params: dict[str, Any] = {"sizes": sizes, "between": between, "max_size": max_size, "interpolation": interpolation, "antialias": antialias, "field": field}
+    defaults: dict[str, Any] = {"sizes": (), "between": (), "max_size": 0, "interpolation": "bilinear", "antialias": True, "field": ("image",)}
+    return pipeline._then("image.random_shortest_size", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 
 @checked_op("image.resize")
@@ -6213,6 +6298,7 @@ class Methods:
     grayscale = image_grayscale
     invert = image_invert
     iou_crop = image_iou_crop
+    jpeg = image_jpeg
     normalize = image_normalize
     pad = image_pad
     permute_channels = image_permute_channels
@@ -6223,6 +6309,7 @@ class Methods:
     random_area_crop = image_random_area_crop
     random_crop = image_random_crop
     random_resized_crop = image_random_resized_crop
+    random_shortest_size = image_random_shortest_size
     resize = image_resize
     resize_shortest = image_resize_shortest
     rotate = image_rotate

@@ -29,6 +29,17 @@ static void destroy_decoder(void *object)
 static const struct hr_thread_class decoder_class = {"image decoder", create_decoder,
                                                      destroy_decoder};
 
+enum hr_err
+hr__image_decoder_of(struct hr_thread *thread, struct hr_image_decoder **ret_decoder,
+                     struct hr_error *reterr)
+{
+    void *decoder;
+
+    HR_TRY(hr__thread_object(thread, &decoder_class, &decoder, reterr));
+    *ret_decoder = decoder;
+    return HR_OK;
+}
+
 static struct hr_image_view view_of(const struct hr_image *image)
 {
     return (struct hr_image_view){
@@ -62,10 +73,10 @@ static enum hr_err find_source(struct hr_thread *thread, const struct hr_image *
                                struct hr_error *reterr)
 {
     struct hr_pixels pixels;
-    void *decoder;
+    struct hr_image_decoder *decoder;
 
     if (image->encoded != NULL) {
-        HR_TRY(hr__thread_object(thread, &decoder_class, &decoder, reterr));
+        HR_TRY(hr__image_decoder_of(thread, &decoder, reterr));
         hr__image_seek_begin(image, &thread->arena, view);
         HR_TRY(hr__image_source_decode(decoder, &thread->arena, image->encoded,
                                        image->encoded_bytes, image->info, view, source,

@@ -118,6 +118,12 @@ HR_CHECK enum hr_err
 hr__image_size(struct hr_op_ctx *ctx, size_t field, int32_t *ret_width,
                int32_t *ret_height, int32_t *ret_channels);
 
+/* The thread's decoder. */
+struct hr_image_decoder; /* codec/image.h */
+HR_CHECK enum hr_err
+hr__image_decoder_of(struct hr_thread *thread, struct hr_image_decoder **ret_decoder,
+                     struct hr_error *reterr);
+
 /* ---- ops that need pixels ---- */
 
 /* The kernels' view of an image tensor (u8 or f32, interleaved or planar, by its layout).

@@ -850,6 +850,70 @@ TEST(scale_jitter_fits_the_image_into_a_size)
     bench_finish(&bench);
 }
 
+TEST(random_shortest_size_draws_a_length)
+{
+    uint8_t levels[4 * 6 * 3] = {0};
+    int counts[41] = {0};
+
+    bench_init(&bench);
+    for (int i = 0; i < 300; i++) {
+        const struct hr_value *value;
+
+        bench.id.index = (uint64_t)i;
+        put_u8(levels, 4, 6, 3);
+        OP("image.random_shortest_size", "{sizes: [10, 20, 40], max_size: 30}");
+        value = bench_value(&bench, "image");
+        CHECK_EQ_INT(value->dims[1], value->dims[0] == 10 ? 15 : 30);
+        counts[value->dims[0]]++;
+        put_u8(levels, 4, 6, 3);
+        OP("image.random_shortest_size", "{between: [1, 2]}");
+        value = bench_value(&bench, "image");
+        CHECK_EQ_INT(value->dims[1], value->dims[0] == 1 ? 1 : 3);
+        counts[value->dims[0]]++;
+    }
+    CHECK(counts[1] > 100 && counts[2] > 100 && counts[1] + counts[2] == 300);
+    CHECK(counts[10] > 50 && counts[20] > 150 && counts[10] + counts[20] == 300);
+    put_u8(levels, 4, 6, 3);
+    REFUSED(HR_ERR_ARGUMENT, "image.random_shortest_size", "{}", "give lengths");
+    REFUSED(HR_ERR_ARGUMENT, "image.random_shortest_size", "{sizes: 3, between: [1, 2]}",
+            "give lengths");
+    REFUSED(HR_ERR_ARGUMENT, "image.random_shortest_size", "{between: 3}", "two");
+    REFUSED(HR_ERR_RANGE, "image.random_shortest_size", "{between: [3, 2]}", "smaller");
+    REFUSED(HR_ERR_LIMIT, "image.random_shortest_size", "{sizes: 60000}", "would become");
+    bench_finish(&bench);
+}
+
+TEST(jpeg_loses_what_its_quality_loses)
+{
+    uint8_t levels[16 * 16 * 3];
+    uint64_t lost[2] = {0};
+    struct hr_rng rng;
+
+    bench_init(&bench);
+    hr__rng_init(&rng, 5, 0, 0);
+    for (size_t i = 0; i < sizeof levels; i++)
+        levels[i] = (uint8_t)(8 * (i % 17) + hr__rng_below(&rng, 60));
+    for (int low = 0; low < 2; low++) {
+        const uint8_t *got;
+
+        put_u8(levels, 16, 16, 3);
+        OP("image.jpeg", low ? "{quality: 10}" : "{quality: [90, 100]}");
+        CHECK_EQ_INT(bench_value(&bench, "image")->dims[2], 3);
+        got = bench_value(&bench, "image")->data;
+        for (size_t i = 0; i < sizeof levels; i++)
+            lost[low] += (uint64_t)abs(got[i] - levels[i]);
+    }
+    CHECK(lost[0] > 0 && lost[1] > lost[0]);
+    memset(levels, 77, sizeof levels);
+    put_u8(levels, 1, 1, 1);
+    OP("image.jpeg", "{quality: [1, 100]}");
+    IS_U8(77);
+    put_u8(levels, 4, 4, 3);
+    REFUSED(HR_ERR_RANGE, "image.jpeg", "{quality: [30, 10]}", "smaller");
+    REFUSED(HR_ERR_RANGE, "image.jpeg", "{quality: 0}", "quality");
+    bench_finish(&bench);
+}
+
 TEST(fixed_size_crop_crops_long_sides_and_pads_short_ones)
 {
     uint8_t levels[6] = {1, 2, 3, 4, 5, 6};

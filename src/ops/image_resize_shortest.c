@@ -23,20 +23,18 @@ static const struct hr_param shortest_params[] = {
 };
 
 /* Truncates to whole numbers, like torchvision. */
-static void sides(const struct shortest *p, int64_t width, int64_t height,
-                  int64_t *ret_width, int64_t *ret_height)
+static void sides(const struct shortest *p, int64_t *width, int64_t *height)
 {
-    int64_t small = width < height ? width : height;
-    int64_t large = width < height ? height : width;
-    int64_t new_small = p->size, new_large = p->size * large / small;
+    int64_t *small = *width < *height ? width : height;
+    int64_t *large = *width < *height ? height : width;
+    int64_t new_small = p->size, new_large = p->size * *large / *small;
 
     if (p->max_size > 0 && new_large > p->max_size) {
         new_small = p->max_size * new_small / new_large;
         new_large = p->max_size;
     }
-    new_small = new_small < 1 ? 1 : new_small;
-    *ret_width = width < height ? new_small : new_large;
-    *ret_height = width < height ? new_large : new_small;
+    *small = new_small < 1 ? 1 : new_small;
+    *large = new_large;
 }
 
 static enum hr_err shortest_infer(struct hr_infer *infer)
@@ -53,7 +51,7 @@ static enum hr_err shortest_infer(struct hr_infer *infer)
     width = hr__field_width(field)->size;
     height = hr__field_height(field)->size;
     if (width > 0 && height > 0)
-        sides(p, width, height, &width, &height);
+        sides(p, &width, &height);
     else
         width = height = -1;
     hr__infer_moved_size(infer, width, height);
@@ -63,18 +61,14 @@ static enum hr_err shortest_infer(struct hr_infer *infer)
 static enum hr_err shortest_apply(struct hr_op_ctx *ctx)
 {
     const struct shortest *p = ctx->params;
-    int64_t to_width, to_height;
+    int64_t width, height;
     struct hr_move move;
 
     HR_TRY(hr__move_begin(ctx, &move));
-    sides(p, move.width, move.height, &to_width, &to_height);
-    if (to_width > HR_IMAGE_SIDE_MAX || to_height > HR_IMAGE_SIDE_MAX)
-        return hr__fail(ctx->error, HR_ERR_LIMIT,
-                        "an image of %dx%d would become %lldx%lld", (int)move.width,
-                        (int)move.height, (long long)to_width, (long long)to_height);
-    hr__move_resize(&move, (int32_t)to_width, (int32_t)to_height, p->interpolation,
-                    p->antialias);
-    return hr__move(ctx, &move);
+    width = move.width;
+    height = move.height;
+    sides(p, &width, &height);
+    return hr__move_to_size(ctx, &move, width, height, p->interpolation, p->antialias);
 }
 
 const struct hr_op hr_op_image_resize_shortest = {

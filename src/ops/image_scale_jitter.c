@@ -56,13 +56,8 @@ static enum hr_err jitter_apply(struct hr_op_ctx *ctx)
              hr__rng_uniform(&rng, p->scale.values[0], p->scale.values[1]);
     width = fmax(1, floor(move.width * factor));
     height = fmax(1, floor(move.height * factor));
-    if (width > HR_IMAGE_SIDE_MAX || height > HR_IMAGE_SIDE_MAX)
-        return hr__fail(ctx->error, HR_ERR_LIMIT,
-                        "an image of %dx%d would become %.0fx%.0f", (int)move.width,
-                        (int)move.height, width, height);
-    hr__move_resize(&move, (int32_t)width, (int32_t)height, p->interpolation,
-                    p->antialias);
-    return hr__move(ctx, &move);
+    return hr__move_to_size(ctx, &move, (int64_t)width, (int64_t)height, p->interpolation,
+                            p->antialias);
 }
 
 const struct hr_op hr_op_image_scale_jitter = {

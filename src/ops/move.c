@@ -7,6 +7,7 @@
 
 #include "core/alloc.h"
 #include "ops/image_job.h"
+#include "ops/image_size.h"
 #include "ops/kinds.h"
 
 /* State of an op with more than one field: the kind and the name of each. */
@@ -216,6 +217,17 @@ enum hr_err hr__move(struct hr_op_ctx *ctx, const struct hr_move *move)
     for (size_t i = 0; i < f->count; i++)
         HR_TRY(f->items[i].kind->move(ctx, i, move));
     return HR_OK;
+}
+
+enum hr_err hr__move_to_size(struct hr_op_ctx *ctx, struct hr_move *move, int64_t width,
+                             int64_t height, int filter, bool antialias)
+{
+    if (width > HR_IMAGE_SIDE_MAX || height > HR_IMAGE_SIDE_MAX)
+        return hr__fail(ctx->error, HR_ERR_LIMIT,
+                        "an image of %dx%d would become %lldx%lld", (int)move->width,
+                        (int)move->height, (long long)width, (long long)height);
+    hr__move_resize(move, (int32_t)width, (int32_t)height, filter, antialias);
+    return hr__move(ctx, move);
 }
 
 enum hr_err hr__warp(struct hr_op_ctx *ctx, const struct hr_warp *warp)

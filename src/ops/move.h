@@ -45,6 +45,11 @@ void hr__move_crop(struct hr_move *move, int32_t x, int32_t y, int32_t width,
 /* Sets the size of the result. */
 void hr__move_resize(struct hr_move *move, int32_t width, int32_t height, int filter,
                      bool antialias);
+/* Resizes all bound fields, which nothing else moves. HR_ERR_LIMIT for sides that are too
+ * long. */
+HR_CHECK enum hr_err
+hr__move_to_size(struct hr_op_ctx *ctx, struct hr_move *move, int64_t width,
+                 int64_t height, int filter, bool antialias);
 /* Moves all bound fields. HR_ERR_SHAPE when pixels differ from the image in size. */
 HR_CHECK enum hr_err hr__move(struct hr_op_ctx *ctx, const struct hr_move *move);
 HR_CHECK enum hr_err hr__warp(struct hr_op_ctx *ctx, const struct hr_warp *warp);

@@ -255,21 +255,23 @@ static void check_warped(void)
 static const struct {
     const char *op, *params;
 } ops[] = {
-    {"image.flip",                "p: 0.6"                                                 },
-    {"image.flip",                "p: 0.6, direction: vertical"                            },
-    {"image.center_crop",         "size: [11, 8]"                                          },
-    {"image.center_crop",         "size: [70, 20]"                                         },
-    {"image.random_crop",         "size: 12"                                               },
+    {"image.flip",                 "p: 0.6"                                                 },
+    {"image.flip",                 "p: 0.6, direction: vertical"                            },
+    {"image.center_crop",          "size: [11, 8]"                                          },
+    {"image.center_crop",          "size: [70, 20]"                                         },
+    {"image.random_crop",          "size: 12"                                               },
     {"image.random_crop",
-     "size: [20, 30], padding: [3, 5], pad_if_needed: true, mask_fill: 255"                },
+     "size: [20, 30], padding: [3, 5], pad_if_needed: true, mask_fill: 255"                 },
     {"image.random_resized_crop",
-     "size: [23, 31], interpolation: nearest, scale: [0.1, 1]"                             },
-    {"image.resize",              "size: [40, 17], interpolation: nearest"                 },
-    {"image.resize_shortest",     "size: 33, interpolation: nearest"                       },
-    {"image.pad",                 "padding: [1, 2, 3, 4], mask_fill: 255"                  },
-    {"image.fixed_size_crop",     "size: [20, 35], mask_fill: 9"                           },
-    {"image.scale_jitter",        "size: [33, 31], interpolation: nearest, scale: [0.5, 2]"},
-    {"image.zoom_out",            "side_range: [1, 2.5], p: 0.8, mask_fill: 201"           },
+     "size: [23, 31], interpolation: nearest, scale: [0.1, 1]"                              },
+    {"image.resize",               "size: [40, 17], interpolation: nearest"                 },
+    {"image.resize_shortest",      "size: 33, interpolation: nearest"                       },
+    {"image.random_shortest_size",
+     "between: [9, 40], max_size: 45, interpolation: nearest"                               },
+    {"image.pad",                  "padding: [1, 2, 3, 4], mask_fill: 255"                  },
+    {"image.fixed_size_crop",      "size: [20, 35], mask_fill: 9"                           },
+    {"image.scale_jitter",         "size: [33, 31], interpolation: nearest, scale: [0.5, 2]"},
+    {"image.zoom_out",             "side_range: [1, 2.5], p: 0.8, mask_fill: 201"           },
 };
 #define OPS (sizeof ops / sizeof ops[0])
 

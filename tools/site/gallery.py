@@ -33,6 +33,7 @@ CALLS = {
     "Sharpness and holes": (
         "gaussian_blur(9, sigma=[0.1, 3.0])",
         "sharpness(5)",
+        "jpeg([2, 15])",
         "erase()",
     ),
     "Policies": ("rand_augment()", "trivial_augment_wide()", "auto_augment()", "aug_mix()"),
