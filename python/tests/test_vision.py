@@ -57,6 +57,8 @@ SAME: list[tuple[Any, Callable[[hr.Pipeline], hr.Pipeline]]] = [
     (T.RandomCrop(30, padding=4, padding_mode="reflect"), lambda p: p.random_crop(30, padding=4, mode="reflect")),
     (T.RandomCrop(90, pad_if_needed=True, fill=7), lambda p: p.random_crop(90, pad_if_needed=True, fill=7)),
     (T.RandomResizedCrop(24, (0.2, 1.0)), lambda p: p.random_resized_crop(24, scale=[0.2, 1])),
+    (T.RandomShortestSize([8, 30, 70], 60), lambda p: p.random_shortest_size(sizes=[8, 30, 70], max_size=60)),
+    (T.RandomResize(8, 50), lambda p: p.random_shortest_size(between=[8, 50])),
     (T.Pad([1, 2, 3, 4], fill=9), lambda p: p.pad([1, 2, 3, 4], fill=9)),
     (T.RandomZoomOut(side_range=(1, 2), p=0.9), lambda p: p.zoom_out(side_range=[1, 2], p=0.9)),
     (T.RandomHorizontalFlip(), lambda p: p.flip()),
@@ -82,6 +84,7 @@ SAME: list[tuple[Any, Callable[[hr.Pipeline], hr.Pipeline]]] = [
     (T.GaussianBlur([9, 3]), lambda p: p.gaussian_blur([3, 9])),  # [width, height]
     (T.GaussianBlur(5, 1.5), lambda p: p.gaussian_blur(5, sigma=1.5)),
     (T.GaussianNoise(sigma=0.2), lambda p: p.gaussian_noise(sigma=0.2)),
+    (T.JPEG((5, 60)), lambda p: p.jpeg([5, 60])),
     (T.RandomInvert(), lambda p: p.invert()),
     (T.RandomPosterize(3, 1), lambda p: p.posterize(3, p=1)),
     (T.RandomSolarize(100, 1), lambda p: p.solarize(100, p=1)),
@@ -142,7 +145,7 @@ def test_every_transform_is_compared() -> None:
 
     tested = {kind for transform, _ in SAME for kind in inside(transform)}
     there = {kind for kind in vars(T).values() if isinstance(kind, type) and issubclass(kind, T.Transform)}
-    assert there - tested == {T.Transform, T.PILToTensor, T.ToPureTensor}
+    assert there - tested == {T.Transform, T.Lambda, T.RandomOrder, T.PILToTensor, T.ToPureTensor}
     assert type(T.PILToTensor()).__mro__[1] is T.Identity is type(T.ToPureTensor()).__mro__[1]
 
 
@@ -222,7 +225,10 @@ def test_wrong_arguments_are_refused_when_a_transform_is_made() -> None:
         (lambda: T.Pad(1, padding_mode="symmetric"), "symmetric"),
         (lambda: T.Resize(9, interpolation="hamming"), "hamming"),
         (lambda: T.Compose([]), "list of transforms"),
-        (lambda: T.Compose([T.Resize(3), len]), "not a transform"),
+        (lambda: T.Compose([T.Resize(3), 7]), "7 is neither"),
+        (lambda: T.Lambda(7), "not a function"),  # type: ignore[arg-type]
+        (lambda: T.RandomResize(9, 8), "max_size"),
+        (lambda: T.JPEG(0), "quality"),
         (lambda: T.RandomApply(T.Resize(3)), "list of transforms"),
         (lambda: T.ToDtype("complex64"), "complex64"),
     ):
@@ -242,6 +248,49 @@ def test_it_is_a_step_of_a_pipeline() -> None:
         source.random_resized_crop(24).flip().color_jitter(brightness=0.4, contrast=0.4, saturation=0.4).cast("float32")
     )
     assert source.pipe(TRAIN).fingerprint == TRAIN(source).fingerprint == ours.fingerprint
+
+
+def doubled(image: Any) -> Any:
+    return image * 2
+
+
+def test_functions_among_transforms_get_the_tensor(rng: random.Random) -> None:
+    seed = rng.getrandbits(60)
+    first, second = T.Compose([T.RandomCrop(16), T.RandomInvert()]), T.RandomHorizontalFlip()
+    chain = T.Compose([T.RandomCrop(16), T.RandomInvert(), doubled, T.RandomHorizontalFlip()])
+    for one in (chain, pickle.loads(pickle.dumps(chain))):
+        for image in (picture(0), encoded(picture(0))):
+            torch.manual_seed(seed)
+            wanted = second(first(image) * 2)
+            torch.manual_seed(seed)
+            assert torch.equal(one(image), wanted)
+    image = torch.from_numpy(picture(0)).permute(2, 0, 1)
+    assert torch.equal(T.Compose([doubled])(picture(0)), image * 2)
+    assert torch.equal(T.Lambda(doubled)(picture(0)), image * 2)
+    for made, chance in (
+        (T.RandomApply([doubled, T.Pad(1)], 0.3), 0.3),
+        (T.RandomChoice([doubled, len], [1, 3]), 0.75),
+    ):
+        torch.manual_seed(seed)
+        odd = sum(not torch.is_tensor(out) or out.shape != image.shape for out in (made(image) for _ in range(400)))
+        assert abs(odd - 400 * chance) < 5 * 10
+    with pytest.raises(hr.UnsupportedError, match="doubled is a function of yours .*pipeline.map"):
+        hr.from_dataset([picture(0)], names=["image"]).pipe(chain)
+
+
+def test_transforms_in_a_random_order(rng: random.Random) -> None:
+    torch.manual_seed(rng.getrandbits(60))
+    made = {}
+    for transforms in ([T.Pad(1, fill=1), T.Pad(1, fill=2)], [T.Pad(1, fill=1), T.Lambda(T.Pad(1, fill=2))]):
+        one = T.RandomOrder(transforms)
+        made = {bytes(one(np.zeros((1, 1, 1), np.uint8)).flatten().tolist()) for _ in range(60)}
+        assert {outside[0] for outside in made} == {1, 2} and len(made) == 2
+    source = hr.from_dataset([np.zeros((1, 1, 3), np.uint8)] * 60, names=["image"]).kind("image", "image")
+    pipe = source.pipe(T.RandomOrder([T.Pad(1, fill=1), T.Pad(1, fill=2)])).batch(60)
+    (batch,) = pipe.loader(output="numpy", seed=rng.getrandbits(60))
+    assert set(batch.image[:, 0, 0, 0].tolist()) == {1, 2}
+    with pytest.raises(hr.UnsupportedError, match="too many orders"):
+        source.pipe(T.RandomOrder([T.Pad(1)] * 5))
 
 
 def test_threads_and_pickles() -> None:

@@ -26,12 +26,10 @@ decide them. What is drawn has torchvision's distributions; the numbers differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ..errors import ArgumentError
-from ..pipeline import Pipeline
 from .colours import (
+    JPEG,
     ColorJitter,
     GaussianBlur,
     GaussianNoise,
@@ -55,64 +53,19 @@ from .geometry import (
     RandomErasing,
     RandomHorizontalFlip,
     RandomPerspective,
+    RandomResize,
     RandomResizedCrop,
     RandomRotation,
+    RandomShortestSize,
     RandomVerticalFlip,
     RandomZoomOut,
     Resize,
     ScaleJitter,
 )
+from .lists import Compose, Lambda, RandomApply, RandomChoice, RandomOrder
 from .policies import AugMix, AutoAugment, RandAugment, TrivialAugmentWide
 from .transform import AutoAugmentPolicy, InterpolationMode, Transform, read
 from .types import ConvertImageDtype, Identity, Normalize, PILToTensor, ToDtype, ToImage, ToPureTensor, ToTensor
-
-
-def _listed(transforms: Any, what: str) -> list[Any]:
-    if isinstance(transforms, (str, bytes)) or not isinstance(transforms, Sequence) or not transforms:
-        raise ArgumentError(f"{what}(): a list of transforms is needed, not {transforms!r:.60}", param="transforms")
-    wrong = next((t for t in transforms if not isinstance(t, Transform)), None)
-    if wrong is not None:
-        raise ArgumentError(
-            f"{what}(): {wrong!r:.80} is not a transform of headrace.vision; a function of your own belongs behind "
-            "them, on the tensor",
-            param="transforms",
-        )
-    return list(transforms)
-
-
-@dataclass(eq=False)
-class Compose(Transform):
-    """The transforms, one after the other."""
-
-    transforms: Sequence[Transform]
-
-    def _steps(self, p: Pipeline) -> Pipeline:
-        for one in _listed(self.transforms, "Compose"):
-            p = one(p)
-        return p
-
-
-@dataclass(eq=False)
-class RandomApply(Transform):
-    """All of the transforms with probability `p`, or none."""
-
-    transforms: Sequence[Transform]
-    p: float = 0.5
-
-    def _steps(self, p: Pipeline) -> Pipeline:
-        return p.apply(Compose(self.transforms), p=self.p)
-
-
-@dataclass(eq=False)
-class RandomChoice(Transform):
-    """One of the transforms; `p`: their weights."""
-
-    transforms: Sequence[Transform]
-    p: Sequence[float] | None = None
-
-    def _steps(self, p: Pipeline) -> Pipeline:
-        return p.one_of(_listed(self.transforms, "RandomChoice"), weights=self.p)
-
 
 _ELSEWHERE = {
     "CutMix": "mixes batches: pipeline.batch(64).cutmix(num_classes=10)",
@@ -122,7 +75,6 @@ _ELSEWHERE = {
     "RandomIoUCrop": 'moves boxes: pipeline.iou_crop(field=["image", "boxes"])',
     "SanitizeBoundingBoxes": "drops boxes: pipeline.sanitize()",
     "ConvertBoundingBoxFormat": 'changes boxes: pipeline.convert_boxes("xyxy")',
-    "Lambda": "is a function of yours: call it on the tensor, or pipeline.map(function)",
 }
 
 
@@ -138,6 +90,7 @@ def __dir__() -> Sequence[str]:
 
 
 __all__ = [
+    "JPEG",
     "AugMix",
     "AutoAugment",
     "AutoAugmentPolicy",
@@ -151,6 +104,7 @@ __all__ = [
     "Grayscale",
     "Identity",
     "InterpolationMode",
+    "Lambda",
     "Normalize",
     "PILToTensor",
     "Pad",
@@ -167,11 +121,14 @@ __all__ = [
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomInvert",
+    "RandomOrder",
     "RandomPerspective",
     "RandomPhotometricDistort",
     "RandomPosterize",
+    "RandomResize",
     "RandomResizedCrop",
     "RandomRotation",
+    "RandomShortestSize",
     "RandomSolarize",
     "RandomVerticalFlip",
     "RandomZoomOut",

@@ -96,6 +96,16 @@ class GaussianNoise(Transform):
 
 
 @dataclass(eq=False)
+class JPEG(Transform):
+    """Compressed as JPEG of a quality, or of one from the interval, and decoded."""
+
+    quality: Size
+
+    def _steps(self, p: Pipeline) -> Pipeline:
+        return p.jpeg(self.quality)
+
+
+@dataclass(eq=False)
 class RandomInvert(Transform):
     """The negative."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import ArgumentError
 from ..pipeline import Pipeline
 from .transform import Fill, Interval, Size, Transform, fill, interpolation, refuse
 
@@ -40,6 +41,43 @@ class ScaleJitter(Transform):
     def _steps(self, p: Pipeline) -> Pipeline:
         how: Any = {"interpolation": interpolation(self.interpolation), "antialias": bool(self.antialias)}
         return p.scale_jitter(self.target_size, scale=self.scale_range, **how)
+
+
+@dataclass(eq=False)
+class RandomShortestSize(Transform):
+    """The shorter side to a length of `min_size`, or to less where the longer would exceed `max_size`."""
+
+    min_size: Size
+    max_size: int | None = None
+    interpolation: Any = "bilinear"
+    antialias: bool | None = True
+
+    def _steps(self, p: Pipeline) -> Pipeline:
+        return p.random_shortest_size(
+            sizes=self.min_size,
+            max_size=self.max_size or 0,
+            interpolation=interpolation(self.interpolation),
+            antialias=bool(self.antialias),
+        )
+
+
+@dataclass(eq=False)
+class RandomResize(Transform):
+    """The shorter side to a length from `min_size` to `max_size`."""
+
+    min_size: int
+    max_size: int
+    interpolation: Any = "bilinear"
+    antialias: bool | None = True
+
+    def _steps(self, p: Pipeline) -> Pipeline:
+        if self.min_size > self.max_size:
+            raise ArgumentError("RandomResize(): max_size is below min_size", param="max_size")
+        return p.random_shortest_size(
+            between=[self.min_size, self.max_size],
+            interpolation=interpolation(self.interpolation),
+            antialias=bool(self.antialias),
+        )
 
 
 @dataclass(eq=False)

@@ -62,8 +62,9 @@ class Transform:
             image: encoded bytes (JPEG, PNG, WebP, PNM); a PIL image; a NumPy array `[height, width, channels]`;
                 a torch tensor `[channels, height, width]`; or a Pipeline.
         """
-        if isinstance(image, Pipeline):
-            return self._steps(image)
+        return self._steps(image) if isinstance(image, Pipeline) else self._of_image(image)
+
+    def _of_image(self, image: Any) -> Any:
         one = self._one
         if one is None:
             one = self._one = OneRecord(self._last)
@@ -72,11 +73,25 @@ class Transform:
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_one"}
 
+    def _calls(self) -> bool:
+        """Whether functions of the user are part of it."""
+        return False
+
     def _steps(self, p: Pipeline) -> Pipeline:
         raise NotImplementedError
 
     def _last(self, p: Pipeline) -> Pipeline:
         return self._steps(p).layout("chw")
+
+
+_AS_IT_IS = OneRecord(lambda p: p.layout("chw"))
+
+
+def tensor(image: Any) -> Any:
+    """The image as a tensor; nothing is drawn."""
+    import torch
+
+    return image if isinstance(image, torch.Tensor) else batch.to_torch(_AS_IT_IS(image, 0))[0]
 
 
 def _seed() -> int:
