@@ -239,4 +239,10 @@ def test_a_random_move_of_the_image_alone_is_refused(tmp_path: pathlib.Path) -> 
     (moved,) = scenes.flip(p=1, field=["image", "boxes"]).batch(1).loader(output="numpy")
     assert moved.boxes.tolist() == [[[6, 1, 9, 4]]]
     assert scenes.drop(["boxes", "labels"]).flip().record_count == 1
-    assert scenes.resize(4).record_count == 1
+    alone = scenes.resize([16, 20])
+    assert alone.record_count == 1
+    with pytest.raises(hr.ArgumentError, match=r'"boxes" is where it was before image\.resize moved the image alone'):
+        alone.flip(p=1, field=["image", "boxes"]).fields  # noqa: B018
+    both = scenes.resize([16, 20], field=["image", "boxes"]).flip(p=1, field=["image", "boxes"])
+    (batch,) = both.batch(1).loader(output="numpy")
+    assert batch.boxes.tolist() == [[[12, 2, 18, 8]]]

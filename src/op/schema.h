@@ -62,8 +62,9 @@ struct hr_field {
     enum hr_layout layout; /* images */
     int32_t rate; /* SAMPLES: frames per second, 0 if it differs between records */
     const struct hr_field_classes *classes; /* LABEL; or NULL */
-    int levels; /* RAGGED, STRINGS: batches that it is nested in, at least 1 */
-    int slot;   /* set by the compiler of a stage; ops leave it alone */
+    const char *left_by; /* BOXES, POINTS: the op that moved their image alone; or NULL */
+    int levels;          /* RAGGED, STRINGS: batches that it is nested in, at least 1 */
+    int slot;            /* set by the compiler of a stage; ops leave it alone */
 };
 
 /* Frames per second that a sound may have. */

@@ -61,32 +61,64 @@ static bool is_listed(const struct hr_infer *infer, const struct hr_field *field
     return false;
 }
 
-/* A random move of the only image would leave its masks, boxes and points where no one
- * can find them. Of several images nothing says whose they are; a move that is always the
- * same may be wanted for the image alone, as results are compared in its first size. */
-static enum hr_err check_left_behind(struct hr_infer *infer)
+static bool can_follow(const struct hr_field *field)
 {
-    const struct hr_field *left = NULL;
+    const struct hr_kind *kind = hr__kind_of(field);
+
+    return kind == &hr__kind_mask || kind == &hr__kind_boxes || kind == &hr__kind_points;
+}
+
+/* The first field that a move of the record's only image leaves where it is; NULL if
+ * there is none. Of several images nothing says whose they are. */
+static struct hr_field *left_behind(const struct hr_infer *infer)
+{
+    struct hr_field *left = NULL;
     size_t images = 0;
 
     for (size_t i = 0; i < infer->output->count; i++) {
-        const struct hr_field *f = &infer->output->fields[i];
-        const struct hr_kind *kind = hr__kind_of(f);
+        struct hr_field *f = &infer->output->fields[i];
 
-        images += kind == &hr__kind_image;
-        if (left == NULL && !is_listed(infer, f) &&
-            (kind == &hr__kind_mask || kind == &hr__kind_boxes ||
-             kind == &hr__kind_points))
+        images += hr__kind_of(f) == &hr__kind_image;
+        if (left == NULL && can_follow(f) && !is_listed(infer, f))
             left = f;
     }
-    if (left == NULL || images != 1 || !(infer->op->traits & HR_TRAIT_RANDOM))
+    return images == 1 ? left : NULL;
+}
+
+/* A random move would leave fields where no one can find them. One that is always the
+ * same may be wanted for the image alone, as results are compared in its first size; but
+ * then nothing moves with it any more. */
+static enum hr_err check_left_behind(struct hr_infer *infer)
+{
+    struct hr_field *left = left_behind(infer);
+
+    for (size_t i = 1; i < infer->field_count; i++) {
+        const struct hr_field *f = infer->fields[i];
+
+        if (f->left_by != NULL)
+            return hr__infer_fail(
+                infer, "field", HR_ERR_ARGUMENT,
+                "\"%s\" is where it was before %s moved the image alone: "
+                "list it there, too, field: [%s, %s], or, if that is its place all the "
+                "same, declare it after that (record.kind)",
+                f->name, f->left_by, infer->fields[0]->name, f->name);
+    }
+    if (left == NULL)
         return HR_OK;
-    return hr__infer_fail(infer, "field", HR_ERR_ARGUMENT,
-                          "\"%s\" would stay where it is while \"%s\" moves at random: "
-                          "add it, as in field: [%s, %s], or leave it out before "
-                          "(record.drop)",
-                          left->name, infer->fields[0]->name, infer->fields[0]->name,
-                          left->name);
+    if (infer->op->traits & HR_TRAIT_RANDOM)
+        return hr__infer_fail(
+            infer, "field", HR_ERR_ARGUMENT,
+            "\"%s\" would stay where it is while \"%s\" moves at random: "
+            "add it, as in field: [%s, %s], or leave it out before "
+            "(record.drop)",
+            left->name, infer->fields[0]->name, infer->fields[0]->name, left->name);
+    for (size_t i = 0; i < infer->output->count; i++) {
+        struct hr_field *f = &infer->output->fields[i];
+
+        if (can_follow(f) && hr__kind_of(f) != &hr__kind_mask && !is_listed(infer, f))
+            f->left_by = infer->op->name;
+    }
+    return HR_OK;
 }
 
 enum hr_err hr__infer_moved(struct hr_infer *infer)

@@ -448,6 +448,12 @@ TEST(a_random_move_leaves_nothing_of_the_image_behind)
             "{size: 2, field: [image, mask, boxes]}", "\"points\" would stay");
     put_scene(); /* always the same: results are compared in the first size */
     CHECK_OK(bench_op(&b, "image.resize", "{size: 4}"));
+    CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "image.flip", "{field: [image, boxes]}"));
+    CHECK_HAS(b.error.message, "\"boxes\" is where it was before image.resize moved the "
+                               "image alone: list it there");
+    CHECK_OK(bench_op(&b, "record.kind", "{field: boxes, kind: boxes}"));
+    CHECK_OK(bench_op(&b, "record.drop", "{fields: [mask, points]}"));
+    CHECK_OK(bench_op(&b, "image.flip", "{field: [image, boxes]}"));
     put_scene(); /* whose the boxes are is not known */
     bench_put_image(&b, "other", HR_U8, 2, 2, 3, scene.image);
     CHECK_OK(bench_op(&b, "image.flip", "{p: 1}"));

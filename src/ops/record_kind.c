@@ -49,6 +49,7 @@ static enum hr_err kind_infer(struct hr_infer *infer)
                          ? kind->meaning_f32
                          : kind->meaning;
     field->rate = (int32_t)p->rate;
+    field->left_by = NULL;
     if (!kind->pixels)
         field->layout = HR_LAYOUT_NONE;
     else if (field->layout == HR_LAYOUT_NONE)
