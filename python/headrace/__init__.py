@@ -141,8 +141,10 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULE_OF:
         found = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
     else:
+        step = not name.startswith("_") and hasattr(importlib.import_module(".pipeline", __name__).Pipeline, name)
+        hint = f": it is a step, as in hr.files('photos').{name}(...)" if step else ""
         # With name and obj the interpreter adds "Did you mean".
-        raise AttributeError(f"module 'headrace' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
+        raise AttributeError(f"module 'headrace' has no attribute '{name}'{hint}", name=name, obj=sys.modules[__name__])
     globals()[name] = found
     return found
 

@@ -776,6 +776,14 @@ class Pipeline(Methods):
         except OSError as error:
             raise ReadError(f"cannot write {name}: {error.strerror}", file=name) from error
 
+    if not TYPE_CHECKING:  # to type checkers, only what is there is there
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from .other_names import meant
+
+            hint = "" if name.startswith("_") else meant(name, dir(Pipeline))
+            raise AttributeError(f"a Pipeline has no '{name}'{hint}")
+
     def __iter__(self) -> NoReturn:
         raise ArgumentError("a Pipeline is run by a loader: for batch in pipe.loader(): ...")
 

@@ -16,7 +16,7 @@ import pytest
 import headrace as hr
 import userfns
 from conftest import run_script
-from headrace import _headrace
+from headrace import _headrace, other_names
 
 
 def digest(pipe: hr.Pipeline, **options: object) -> str:
@@ -371,3 +371,35 @@ def test_pipe_refuses_what_gives_no_pipeline() -> None:
         hr.range(10).pipe(hr.range(3))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="unexpected"):
         hr.range(10).pipe(lambda pipe: pipe, zebra=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("lower", "there is lower_text"),
+        ("random_flip", "there is flip"),
+        ("shufle", "did you mean 'shuffle'"),
+        ("prefetch", "loaders read ahead by themselves"),
+        ("collate_fn", "map_batch"),
+        ("xyzzy", "has no 'xyzzy'$"),
+        ("__array__", "has no '__array__'$"),
+    ],
+)
+def test_a_name_that_is_not_there_leads_to_one_that_is(name: str, words: str) -> None:
+    assert not hasattr(hr.range(3), name)
+    with pytest.raises(AttributeError, match=words):
+        getattr(hr.range(3), name)
+
+
+def test_a_step_is_not_in_the_module() -> None:
+    with pytest.raises(AttributeError, match=r"'decode': it is a step, as in hr.files\('photos'\).decode"):
+        hr.decode  # noqa: B018
+
+
+def test_what_is_said_of_other_names_is_there() -> None:
+    for words, names in other_names._SAID.items():
+        for name in names.split():
+            assert not hasattr(hr.Pipeline, name), name
+        for call in re.findall(r"(?<![\w.])(?:hr\.\w+|pipe\.\w+|\w+(?=\())", words):
+            where, _, last = call.rpartition(".")
+            assert hasattr(hr if where == "hr" else hr.Pipeline, last), words

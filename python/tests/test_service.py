@@ -1,6 +1,8 @@
 """Batches made by the workers of a service, as processes of their own."""
 
+import json
 import pathlib
+import random
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -81,6 +83,27 @@ def test_a_state_goes_from_one_to_the_other(service: str) -> None:
     other = pipe.loader(seed=3)
     other.load_state_dict(loader.state_dict())
     assert got + values(other) == wanted
+
+
+def test_bucketed_batches_resume_on_either_side(service: str, tmp_path: pathlib.Path, rng: random.Random) -> None:
+    lines = [json.dumps({"i": i, "text": "w " * rng.randrange(1, 40)}) for i in range(300)]
+    (tmp_path / "texts.jsonl").write_text("\n".join(lines))
+    pipe = hr.jsonl(tmp_path / "texts.jsonl").shuffle().lower_text()
+    pipe = pipe.bucketed_batch([10, 20, 40, 60], [6, 5, 4, 3, 2], by="text")
+
+    def numbers(loader: hr.Loader) -> list[list[int]]:
+        return [np.asarray(batch["i"]).tolist() for batch in loader]
+
+    wanted = numbers(pipe.loader(seed=5, epochs=2))
+    loader, states = pipe.loader(seed=5, epochs=2, service=service), []
+    for batch in loader:
+        states.append(loader.state_dict())
+        assert np.asarray(batch["i"]).tolist() == wanted[len(states) - 1]
+    assert len(states) == len(wanted)
+    for at in rng.sample(range(len(states)), 4):
+        for again in (pipe.loader(seed=5, epochs=2, service=service), pipe.loader(seed=5, epochs=2)):
+            again.load_state_dict(states[at])
+            assert numbers(again) == wanted[at + 1 :]
 
 
 def test_what_only_this_process_has_runs_here(service: str) -> None:
