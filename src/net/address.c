@@ -32,11 +32,13 @@ static bool split(const char *text, char *host, const char **ret_port)
     return length > 0;
 }
 
-enum hr_err hr__address_parse(const char *text, struct sockaddr_storage *ret_address,
-                              socklen_t *ret_bytes, struct hr_error *reterr)
+/* `flags`: further ones for getaddrinfo(). */
+static enum hr_err
+parse(const char *text, int flags, struct sockaddr_storage *ret_address,
+      socklen_t *ret_bytes, struct hr_error *reterr)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_NUMERICSERV};
+                                   .ai_flags = AI_NUMERICSERV | flags};
     struct addrinfo *found = NULL;
     char host[HR_NET_ADDRESS_MAX];
     const char *port;
@@ -54,6 +56,19 @@ enum hr_err hr__address_parse(const char *text, struct sockaddr_storage *ret_add
     *ret_bytes = found->ai_addrlen;
     freeaddrinfo(found);
     return HR_OK;
+}
+
+enum hr_err hr__address_parse(const char *text, struct sockaddr_storage *ret_address,
+                              socklen_t *ret_bytes, struct hr_error *reterr)
+{
+    return parse(text, 0, ret_address, ret_bytes, reterr);
+}
+
+enum hr_err
+hr__address_parse_number(const char *text, struct sockaddr_storage *ret_address,
+                         socklen_t *ret_bytes, struct hr_error *reterr)
+{
+    return parse(text, AI_NUMERICHOST, ret_address, ret_bytes, reterr);
 }
 
 void hr__address_parts(const struct sockaddr_storage *address, socklen_t bytes,

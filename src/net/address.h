@@ -11,11 +11,16 @@
 
 #include "headrace/base.h"
 
-/* Looks "host:port" or "[v6]:port" up; the host may be a name. HR_ERR_ARGUMENT for a
- * wrong form, HR_ERR_NOT_FOUND for an unknown host. */
+/* Looks "host:port" or "[v6]:port" up; the host may be a name, which may take long
+ * (lookup.h). HR_ERR_ARGUMENT for a wrong form, HR_ERR_NOT_FOUND for an unknown host. */
 HR_CHECK enum hr_err
 hr__address_parse(const char *text, struct sockaddr_storage *ret_address,
                   socklen_t *ret_bytes, struct hr_error *reterr);
+
+/* The same without a lookup: HR_ERR_NOT_FOUND for a name. */
+HR_CHECK enum hr_err
+hr__address_parse_number(const char *text, struct sockaddr_storage *ret_address,
+                         socklen_t *ret_bytes, struct hr_error *reterr);
 
 /* Its numeric host, without brackets, and its port. */
 void hr__address_parts(const struct sockaddr_storage *address, socklen_t bytes,

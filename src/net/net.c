@@ -20,6 +20,10 @@
 /* A peer that vanishes without a word is noticed after about this long. */
 #define SILENT_S 10
 #define PROBE_S 2
+#define LOOKUP_NS                                                                        \
+    10000000000ul /* to wait for a name server, before the loop and in it                \
+                   */
+#define LOOKUP_RUN_NS 2000000ul
 #define THIS_HOST 1u /* for hr__net_host() */
 #define OTHER_HOST 2u
 
@@ -312,7 +316,8 @@ enum hr_err hr__net_connect(struct hr_net *net, const char *address, uint32_t *r
     if (net->free_count == 0)
         return hr__fail(reterr, HR_ERR_LIMIT, "there are %u connections already",
                         net->options.peers_max);
-    HR_TRY(hr__address_parse(address, &to, &bytes, reterr));
+    HR_TRY(hr__look_up(&net->lookups, address, net->runs ? LOOKUP_RUN_NS : LOOKUP_NS, &to,
+                       &bytes, reterr));
     fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return hr__fail_errno(reterr, HR_ERR_IO, errno, "cannot connect to %s", address);
@@ -458,6 +463,9 @@ void hr__net_run(struct hr_net *net)
 {
     struct hr_pipe_guard guard;
 
+    hr__net_lock(net);
+    net->runs = true;
+    hr__net_unlock(net);
     hr__pipe_guard(&guard);
     hr__event.base_loop(net->base, 0);
     hr__pipe_unguard(&guard);
@@ -472,6 +480,7 @@ void hr__net_close(struct hr_net *net)
             hr__conn_free(net->conns[i]);
     while (net->away != NULL)
         remove_conn(net, net->away);
+    hr__lookups_finish(&net->lookups);
     if (net->on_wake != NULL)
         hr__event.free(net->on_wake);
     if (net->on_tick != NULL)

@@ -100,9 +100,10 @@ void hr__net_stop_listening(struct hr_net *net);
 /* "host:port" as it turned out; "" when it does not listen. */
 const char *hr__net_address(const struct hr_net *net);
 
-/* Begins to connect; `connected` or `lost` follows. In the loop, or before it. A host
- * name is looked up at once, which may block. HR_ERR_ARGUMENT, HR_ERR_IO, HR_ERR_LIMIT,
- * HR_ERR_MEMORY. */
+/* Begins to connect; `connected` or `lost` follows. In the loop, or before it. A host's
+ * name is looked up in a thread: before the loop this waits for it up to 10 s, in the
+ * loop 2 ms. HR_ERR_TIMEOUT: it is not known yet; call again later. HR_ERR_ARGUMENT,
+ * HR_ERR_NOT_FOUND, HR_ERR_IO, HR_ERR_LIMIT, HR_ERR_MEMORY. */
 HR_CHECK enum hr_err hr__net_connect(struct hr_net *net, const char *address,
                                      uint32_t *ret_peer, struct hr_error *reterr);
 

@@ -10,6 +10,7 @@
 
 #include "net/event.h"
 #include "net/intake.h"
+#include "net/lookup.h"
 #include "net/net.h"
 #include "net/tls.h"
 
@@ -92,6 +93,8 @@ struct hr_net {
     uint32_t away_count;
     uint64_t turned_away, strangers_closed, denied;
     uint32_t closing; /* connections in HR_CONN_CLOSING */
+    struct hr_lookups lookups;
+    bool runs; /* the loop has begun */
     struct hr_conn *dead;
     struct hr_conn *to_arm; /* have something to write that the system did not take */
     bool accepts;           /* on_accept is added */
