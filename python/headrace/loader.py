@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack
 
-from . import _headrace, batch, build, share, states
+from . import _headrace, batch, build, hints, share, states
 from ._types import Demand, Even, Strictness
 from .batch import Batch
 from .equal_steps import EqualSteps
@@ -153,6 +153,7 @@ class Loader(Generic[B]):
         self._run: weakref.ref[Run] | None = None
         self._async: weakref.ref[AsyncLoop] | None = None
         self._next_epoch = 0
+        self._epoch_set = False  # by set_epoch()
         self._state: dict[str, Any] | None = None  # for the next run to resume from
         self._last: dict[str, Any] | None = None  # the position of a run that was left
         self._closed = False
@@ -296,7 +297,7 @@ class Loader(Generic[B]):
         if self._state is not None and self._state["engine"] is not None and self._state["at"] == number:
             return
         self._state = self._last = None
-        self._next_epoch = int(number)
+        self._next_epoch, self._epoch_set = int(number), True
 
     def _start(self, first: int | None, epochs: int | None) -> Run:
         starting = self._starting = _Starting()
@@ -309,7 +310,7 @@ class Loader(Generic[B]):
         self._refuse_closed()
         self._stop_run(replaced=True)
         self._choose_seed()
-        self._warn_of_changing_part(epochs != 1 or (first or self._next_epoch) > 0)
+        self._warn_of_epochs(self._next_epoch if first is None else first, epochs)
         self._move_code()
         self._take_host()
         if self._member is not None:
@@ -349,19 +350,12 @@ class Loader(Generic[B]):
             self._engine["seed"] = torch.initial_seed() & ((1 << 63) - 1)
         self._seeded = True
 
-    def _warn_of_changing_part(self, several_epochs: bool) -> None:
-        if not several_epochs or self._warned:
-            return
-        self._warned = True
-        if self._built.changing_part is not None:
-            part, shuffle = self._built.changing_part
-            warnings.warn(
-                f"'{part}' comes after '{shuffle}', which has another order in every epoch, so it selects other "
-                "records in every epoch: a training and a validation set made like this overlap. To select the same "
-                f"records, put '{part}' before '{shuffle}', or make both sets with hr.split()",
-                UserWarning,
-                stacklevel=5,
-            )
+    def _warn_of_epochs(self, first: int, epochs: int | None) -> None:
+        if first == 0 and self._options.get("seed") is None and self._state is None and not self._epoch_set:
+            hints.of_repeated_epoch(self.pipeline._node, self._engine, stacklevel=5)
+        if (epochs != 1 or first > 0) and not self._warned:
+            self._warned = True
+            hints.of_changing_part(self._built, stacklevel=5)
 
     def _warn_of_notes(self) -> None:
         """What nodes have to say, such as a full cache: once per node."""
@@ -386,6 +380,8 @@ class Loader(Generic[B]):
             if self._progress is not None:
                 self._progress.end(run)
         self._last = None
+        if finished and run.first == 0:
+            hints.note_first_epoch(self.pipeline._node, self._built, self._engine)
         if finished and run.epochs is not None:
             self._next_epoch = run.first + run.epochs
         elif run.given:

@@ -49,7 +49,7 @@ class Draw:
 class Node:
     """An operator with its parameters in a pipeline. Immutable."""
 
-    __slots__ = ("batched", "code", "inputs", "name", "op", "origin", "params", "resolved", "service")
+    __slots__ = ("batched", "code", "inputs", "name", "op", "origin", "params", "ran", "resolved", "service")
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class Node:
         self.origin = origin
         self.resolved: Any = None  # the result of build.resolve
         self.batched: bool | None = None  # the result of build.is_batched
+        self.ran: set[tuple[int, ...]] = set()  # first epochs that were run to their end; see hints.py
         self.service: str | None = None  # whose workers run the pipeline up to here
 
 
