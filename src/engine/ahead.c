@@ -5,8 +5,8 @@
 
 #include <assert.h>
 
-/* Names what the sources of a record read. */
-static void name_ranges(struct hr_engine *engine, const struct hr_program *p,
+/* Names what the sources of a record read; false if the reader takes no more now. */
+static bool name_ranges(struct hr_engine *engine, const struct hr_program *p,
                         const struct hr_record_id *ids)
 {
     struct hr_range range;
@@ -20,8 +20,10 @@ static void name_ranges(struct hr_engine *engine, const struct hr_program *p,
             continue;
         for (int part = 0;
              n->op->source.ahead(n->params, n->state, ids[k].index, part, &range); part++)
-            hr__reader_ahead(engine->reader, &range);
+            if (!hr__reader_ahead(engine->reader, &range))
+                return false;
     }
+    return true;
 }
 
 /* Names the ranges of the next positions to the reader while reads miss the page cache.
@@ -51,7 +53,8 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
         if (p->cache_count > 0)
             hr__stamps_set(p, engine->graph, NULL, runner->ahead_ids);
         hr__views_set(p, runner->ahead_ids);
-        name_ranges(engine, p, runner->ahead_ids);
+        if (!name_ranges(engine, p, runner->ahead_ids))
+            return;
         __atomic_store_n(&engine->ahead_next, at + 1, __ATOMIC_RELAXED);
     }
 }

@@ -70,9 +70,10 @@ hr__reader_fill(struct hr_reader *reader, const struct hr_range *range,
 /* Whether it is worth naming ranges ahead: one relaxed load. */
 bool hr__reader_is_cold(const struct hr_reader *reader);
 
-/* Start reading a range that will be taken. Dropped silently when the depth or the budget
- * is used up or the range is already known. Any thread; does not wait. */
-void hr__reader_ahead(struct hr_reader *reader, const struct hr_range *range);
+/* Names a range that will be taken: it is read once the budget has room for it, in the
+ * order of naming. A range that cannot be read ahead is ignored. Returns false if `depth`
+ * ranges are named and not yet taken: name it again later. Any thread; does not wait. */
+bool hr__reader_ahead(struct hr_reader *reader, const struct hr_range *range);
 
 struct hr_reader_stats {
     enum hr_reader_mode mode; /* in use; AUTO before the first range is read ahead */

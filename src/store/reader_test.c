@@ -265,7 +265,7 @@ TEST(many_threads_take_and_name_files)
     hr_pool_unref(pool);
 }
 
-TEST(depth_and_budget_drop_requests_silently)
+TEST(depth_and_budget_limit_what_is_read_ahead)
 {
     struct hr_pool *pool = hr_pool_create(0);
     struct hr_reader_options options = {
@@ -281,15 +281,83 @@ TEST(depth_and_budget_drop_requests_silently)
         CHECK(stats_of(reader).ahead_files <= 4);
         usleep(100);
     }
-    /* the two smallest together exceed the budget, so at most one is held at the end */
-    for (int i = 0;
-         i < 2000 &&
-         stats_of(reader).ahead_dropped + stats_of(reader).ahead_unused < FILES - 3;
-         i++)
-        usleep(1000);
-    CHECK(stats_of(reader).ahead_dropped + stats_of(reader).ahead_unused >= FILES - 3);
     for (int file = 1; file < FILES; file++)
         take_right(reader, file);
+    CHECK_EQ_INT(stats_of(reader).ahead_bytes, 0);
+    hr__reader_destroy(reader);
+    hr_pool_unref(pool);
+}
+
+static struct hr_reader *small_reader(struct hr_pool *pool)
+{
+    struct hr_reader_options options = {.pool = pool,
+                                        .mode = HR_READER_THREADS,
+                                        .depth = 8,
+                                        .threads = 3,
+                                        .ahead_bytes_max = 2 * size_of(FILES - 1)};
+    struct hr_reader *reader = NULL;
+
+    CHECK_OK(hr__reader_create(&options, &reader, NULL));
+    return reader;
+}
+
+/* Until `bytes` bytes are read ahead, or are being read. */
+static void await_bytes(struct hr_reader *reader, size_t bytes)
+{
+    for (int i = 0; i < 20000 && stats_of(reader).ahead_bytes < bytes; i++)
+        usleep(1000);
+}
+
+TEST(ranges_that_the_budget_has_no_room_for_are_read_ahead_later)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_reader *reader;
+    struct hr_range range;
+
+    make_files();
+    reader = small_reader(pool);
+    for (int file = FILES - 8; file < FILES; file++) {
+        range = whole(paths[file]);
+        range.bytes = size_of(file);
+        CHECK(hr__reader_ahead(reader, &range));
+    }
+    range = whole(paths[1]);
+    CHECK(!hr__reader_ahead(reader, &range)); /* the depth is used up */
+    for (int file = FILES - 8; file < FILES; file++) {
+        struct hr_buffer *buffer = NULL;
+
+        await_bytes(reader, size_of(file));
+        range = whole(paths[file]);
+        range.bytes = size_of(file);
+        CHECK_OK(hr__reader_take(reader, &range, &buffer, NULL));
+        CHECK(is_right(file, buffer));
+        hr_buffer_unref(buffer);
+    }
+    CHECK_EQ_INT(stats_of(reader).ahead_started, 8);
+    CHECK_EQ_INT(stats_of(reader).ahead_ready + stats_of(reader).ahead_late, 8);
+    CHECK_EQ_INT(stats_of(reader).ahead_unused, 0);
+    CHECK(hr__reader_ahead(reader, &range));
+    hr__reader_destroy(reader);
+    hr_pool_unref(pool);
+}
+
+/* All are started, as nothing is known about sizes, and most are refused. */
+TEST(ranges_of_unknown_size_are_queued_again_when_they_do_not_fit)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct hr_reader *reader;
+
+    make_files();
+    reader = small_reader(pool);
+    for (int file = FILES - 8; file < FILES; file++)
+        name_ahead(reader, paths[file]);
+    for (int file = FILES - 8; file < FILES; file++) {
+        await_bytes(reader, size_of(file));
+        CHECK(stats_of(reader).ahead_bytes <= 2 * size_of(FILES - 1));
+        take_right(reader, file);
+    }
+    CHECK(stats_of(reader).ahead_ready + stats_of(reader).ahead_late > 2);
+    CHECK_EQ_INT(stats_of(reader).ahead_files, 0);
     hr__reader_destroy(reader);
     hr_pool_unref(pool);
 }
