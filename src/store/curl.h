@@ -13,6 +13,7 @@
     F(easy_cleanup)                                                                      \
     F(easy_getinfo)                                                                      \
     F(easy_init)                                                                         \
+    F(easy_pause)                                                                        \
     F(easy_reset)                                                                        \
     F(easy_setopt)                                                                       \
     F(easy_strerror)                                                                     \

@@ -33,6 +33,8 @@
 #define HEDGES_FREE 8 /* beyond them and one in HEDGE_SHARE requests it takes longer */
 #define HEDGE_PATIENCE 8
 #define HEDGE_SHARE 20
+#define WINDOW_NS (20 * MS) /* at least, for the rate of bodies */
+#define BODY_SILENT_NS (100 * MS)
 
 struct limits {
     uint64_t connections, tries, stall_ns, connect_ms, hedge_percent;
@@ -55,6 +57,8 @@ struct transport {
     uint64_t samples[SAMPLES], sample_count, hedge_after_ns;
     uint64_t finished, hedges;
     uint64_t random;
+    uint64_t serial;
+    struct hr_web_bodies bodies;
 };
 
 static struct {
@@ -246,6 +250,8 @@ start_attempt(struct transport *t, struct hr_web_request *request, struct hr_err
     if (attempt == NULL)
         return hr__fail(why, HR_ERR_MEMORY, "out of memory");
     attempt->request = request;
+    attempt->bodies = &t->bodies;
+    attempt->body = HR_WEB_BODY_FREE;
     attempt->from = attempt->at = request->got;
     attempt->begun_ns = attempt->heard_ns = hr__now_ns();
     attempt->skip = attempt->body_bytes = attempt->unused = 0;
@@ -278,6 +284,7 @@ static void drop_attempt(struct transport *t, struct hr_web_attempt *attempt)
     else
         assert(request->attempts[1] == attempt);
     request->attempts[1] = NULL;
+    hr__web_body_ends(attempt);
     assert(t->active > 0);
     t->active--;
     hr__curl.multi_remove_handle(t->multi, attempt->easy);
@@ -319,6 +326,7 @@ static void run_request(struct transport *t, struct hr_web_request *request)
 
     request->next = t->running;
     t->running = request;
+    request->serial = t->serial++;
     err = start_attempt(t, request, &why);
     if (err != HR_OK)
         fail_request(t, request, &why, err);
@@ -474,6 +482,15 @@ static void hedge(struct transport *t, struct hr_web_request *request, uint64_t 
     count(&counts.hedges, 1);
 }
 
+/* One that waits is not silent. One that is silent no longer keeps others waiting. */
+static void check_body(struct hr_web_attempt *attempt, uint64_t now)
+{
+    if (attempt->body == HR_WEB_BODY_WAITS)
+        attempt->heard_ns = now;
+    else if (now - attempt->heard_ns >= BODY_SILENT_NS)
+        hr__web_body_ends(attempt);
+}
+
 static void check_times(struct transport *t, uint64_t now)
 {
     struct hr_web_request *request, *next;
@@ -483,6 +500,8 @@ static void check_times(struct transport *t, uint64_t now)
         for (int i = 1; i >= 0; i--) {
             struct hr_web_attempt *attempt = request->attempts[i];
 
+            if (attempt != NULL)
+                check_body(attempt, now);
             if (attempt == NULL || now - attempt->heard_ns < t->limits.stall_ns)
                 continue;
             attempt->stalled = true;
@@ -493,6 +512,22 @@ static void check_times(struct transport *t, uint64_t now)
     }
     for (request = t->running; request != NULL; request = request->next)
         hedge(t, request, now);
+}
+
+/* ---- bodies ---- */
+
+static void begin_bodies(struct transport *t, uint64_t now)
+{
+    struct hr_web_attempt *first;
+
+    hr__web_bodies_adapt(&t->bodies, now,
+                         t->hedge_after_ns > WINDOW_NS ? t->hedge_after_ns : WINDOW_NS);
+    while ((first = hr__web_body_next(&t->bodies, now)) != NULL) {
+        CURLcode code = hr__curl.easy_pause(first->easy, CURLPAUSE_CONT);
+
+        if (code != CURLE_OK)
+            end_attempt(t, first, code);
+    }
 }
 
 /* ---- the thread ---- */
@@ -607,6 +642,7 @@ static void *run(void *user)
         soon = start_requests(t, now);
         hr__curl.multi_perform(t->multi, &running);
         reap(t);
+        begin_bodies(t, hr__now_ns());
         if (now - t->looked_ns >= LOOK_EVERY_NS) {
             t->looked_ns = now;
             check_times(t, hr__now_ns()); /* later than any byte was heard */
@@ -645,6 +681,7 @@ create_transport(struct transport **ret_transport, struct hr_error *reterr)
     t->ready_end = &t->ready;
     t->random = hr__now_ns();
     read_limits(&t->limits);
+    hr__web_bodies_init(&t->bodies);
     t->multi = hr__curl.multi_init();
     if (t->multi == NULL) {
         hr__fail(reterr, HR_ERR_MEMORY, "out of memory");

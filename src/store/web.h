@@ -70,9 +70,9 @@ struct hr_web_request {
     struct hr_web_request *next;
     struct hr_web_attempt *attempts[2];
     char *data;
-    uint64_t due_ns;
-    int failures; /* since the last progress */
-    bool urgent;  /* somebody waits for it */
+    uint64_t due_ns, serial; /* serial: in the order of their beginning */
+    int failures;            /* since the last progress */
+    bool urgent;             /* somebody waits for it */
     bool begun, hedged;
     bool plain; /* without a Range header */
     atomic_bool cancelled;

@@ -309,6 +309,9 @@ size_t hr__web_take_body(char *data, size_t one, size_t bytes, void *user)
     assert(one == 1);
     (void)one;
     attempt->heard_ns = hr__now_ns();
+    if (!attempt->checked && hr__web_body_waits(attempt))
+        return CURL_WRITEFUNC_PAUSE;
+    attempt->bodies->bytes += bytes;
     hr__web_count_bytes(bytes);
     attempt->broken = hr__fault(HR_FAULT_READ);
     if (attempt->broken)

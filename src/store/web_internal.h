@@ -20,13 +20,33 @@ struct hr_web_response {
     char tag[256], modified[64];
 };
 
+enum hr_web_body {
+    HR_WEB_BODY_FREE,  /* small, urgent, silent, resumed, or not there yet */
+    HR_WEB_BODY_WAITS, /* paused before its first byte was taken */
+    HR_WEB_BODY_RUNS,
+};
+
+/* Bodies of ranges, see web_bodies.c. */
+struct hr_web_bodies {
+    struct hr_web_attempt *first; /* that waits, by request */
+    uint32_t limit;               /* of those that run, while others wait */
+    uint32_t running, waiting;
+    uint64_t since_ns, bytes; /* received in this window */
+    uint64_t rate;            /* bytes per ms of a former window, with this limit */
+    uint32_t before, hold;    /* the former limit; windows until another is tried */
+    bool tries;               /* the limit is higher than `before`, for a window */
+};
+
 struct hr_web_attempt {
-    struct hr_web_attempt *next; /* idle */
+    struct hr_web_attempt *next; /* idle; that waits */
     CURL *easy;
     struct curl_slist *headers;
     struct hr_web_request *request;
+    struct hr_web_bodies *bodies;
+    enum hr_web_body body;
     struct hr_web_response response;
     uint64_t begun_ns, heard_ns; /* heard: last byte, or the beginning */
+    uint64_t waits_ns;           /* since when the body waits */
     size_t from, at;             /* bytes of the range: where it began, what is next */
     uint64_t skip;               /* bytes of the body before those wanted */
     bool checked, answered;
@@ -39,6 +59,16 @@ struct hr_web_attempt {
     char error_body[HR_WEB_ERROR_BODY_BYTES];
     char curl_error[CURL_ERROR_SIZE];
 };
+
+void hr__web_bodies_init(struct hr_web_bodies *bodies);
+/* At the first byte of a body: true if it has to be paused. */
+bool hr__web_body_waits(struct hr_web_attempt *attempt);
+/* The first that waits, if it may begin now: the caller ends its pause. */
+struct hr_web_attempt *hr__web_body_next(struct hr_web_bodies *bodies, uint64_t now);
+/* One that waits or runs no longer counts. */
+void hr__web_body_ends(struct hr_web_attempt *attempt);
+/* Adapts the limit, once a window is over or if no body waits. */
+void hr__web_bodies_adapt(struct hr_web_bodies *bodies, uint64_t now, uint64_t window_ns);
 
 void hr__web_forget_response(struct hr_web_response *response);
 /* CURLOPT_HEADERFUNCTION and CURLOPT_WRITEFUNCTION, of an attempt. */

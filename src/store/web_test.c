@@ -5,7 +5,7 @@
 #include "core/alloc.h"
 #include "core/file.h"
 #include "store/store.h"
-#include "store/web.h"
+#include "store/web_internal.h"
 #include "tests/support/check.h"
 #include "tests/support/server.h"
 
@@ -147,10 +147,17 @@ struct flight {
     enum hr_err err;
 };
 
+static unsigned room_us; /* that the thread of the requests is kept */
+static int begun, most_begun;
+
 static enum hr_err give_room(struct hr_store_read *read, void **ret_data)
 {
     struct flight *flight = (struct flight *)read;
 
+    if (room_us > 0)
+        usleep(room_us);
+    if (++begun > most_begun)
+        most_begun = begun;
     flight->data = malloc(read->bytes + 1);
     *ret_data = flight->data;
     return flight->data != NULL ? HR_OK : HR_ERR_MEMORY;
@@ -160,6 +167,7 @@ static void arrived(struct hr_store_read *read, enum hr_err err)
 {
     struct flight *flight = (struct flight *)read;
 
+    begun -= err == HR_OK;
     flight->err = err;
     atomic_store(&flight->done, 1);
 }
@@ -401,6 +409,95 @@ TEST(many_reads_with_some_that_fail_are_all_right)
     hr__channel_close(channel);
     set_limit("HEADRACE_HTTP_HEDGE", NULL);
     free(flights);
+}
+
+/* They wait longer than a server may be silent. */
+TEST(large_bodies_wait_for_each_other_and_are_not_silent_meanwhile)
+{
+    enum { READS = 16 };
+    struct hr_web_stats before = stats_now();
+    struct flight flights[READS];
+    struct hr_channel *channel;
+
+    set_limit("HEADRACE_HTTP_HEDGE", "0");
+    set_limit("HEADRACE_HTTP_STALL_MS", "1000");
+    room_us = 150000;
+    begun = most_begun = 0;
+    channel = open_channel(READS);
+    for (int i = 0; i < READS; i++)
+        begin(channel, &flights[i], at("x"), 0, SIZE);
+    for (int i = 0; i < READS; i++)
+        await_ok(&flights[i]);
+    hr__channel_close(channel);
+    room_us = 0;
+    CHECK(most_begun < READS);
+    CHECK_EQ_INT(stats_now().gets, before.gets + READS);
+    CHECK_EQ_INT(stats_now().stalls, before.stalls);
+    set_limit("HEADRACE_HTTP_STALL_MS", NULL);
+    set_limit("HEADRACE_HTTP_HEDGE", NULL);
+}
+
+TEST(bodies_that_stall_do_not_keep_others_waiting)
+{
+    struct hr_channel *channel;
+    struct flight flights[16];
+
+    set_limit("HEADRACE_HTTP_HEDGE", "0");
+    set_limit("HEADRACE_HTTP_STALL_MS", "3000000");
+    channel = open_channel(16);
+    for (int i = 0; i < 16; i++)
+        begin(channel, &flights[i], at(i < 8 ? "stall=1000/x" : "x"), 0, SIZE);
+    for (int i = 8; i < 16; i++)
+        await_ok(&flights[i]);
+    hr__channel_close(channel);
+    for (int i = 0; i < 8; i++)
+        free(flights[i].data);
+    set_limit("HEADRACE_HTTP_STALL_MS", NULL);
+    set_limit("HEADRACE_HTTP_HEDGE", NULL);
+}
+
+TEST(waiting_bodies_can_be_cancelled)
+{
+    struct hr_channel *channel = open_channel(32);
+    struct flight flights[32];
+
+    room_us = 20000;
+    for (int i = 0; i < 32; i++)
+        begin(channel, &flights[i], at("x"), 0, SIZE);
+    usleep(50000);
+    hr__channel_close(channel);
+    room_us = 0;
+    for (int i = 0; i < 32; i++) {
+        CHECK(flights[i].err == HR_OK || flights[i].err == HR_ERR_CANCELLED);
+        free(flights[i].data);
+    }
+}
+
+/* A link on which a connection has `one` and all have `all`, in bytes per ms: the limit
+ * after 100 windows. */
+static uint32_t limit_of(uint64_t one, uint64_t all)
+{
+    struct hr_web_bodies bodies;
+    uint64_t now = 0;
+
+    hr__web_bodies_init(&bodies);
+    for (int i = 0; i < 100; i++) {
+        uint64_t rate = bodies.limit * one < all ? bodies.limit * one : all;
+
+        bodies.waiting = 1;
+        bodies.bytes += rate * 20;
+        now += 20000000;
+        hr__web_bodies_adapt(&bodies, now, 20000000);
+    }
+    return bodies.tries ? bodies.before : bodies.limit;
+}
+
+TEST(as_many_bodies_run_as_the_rate_gains_from)
+{
+    CHECK_EQ_INT(limit_of(1000000, 1000000), 2);
+    CHECK_EQ_INT(limit_of(1000000, 4000000), 4);
+    CHECK_EQ_INT(limit_of(10000, 1000000), 128);
+    CHECK_EQ_INT(limit_of(1, 1000000), 1024);
 }
 
 TEST(connections_are_kept)
