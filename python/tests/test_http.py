@@ -116,6 +116,16 @@ def test_shards_over_http_are_shards_of_files(
         assert records(tar_of(f"{server}/{faults}part {{000..002}}.tar"), seed=3, threads=threads) == local
 
 
+def test_each_object_is_asked_for_once(tmp_path: pathlib.Path) -> None:
+    voc = Voc(tmp_path / "VOC")
+    with serve(tmp_path) as address:
+        need_http(f"{address}/none.tar")
+        records(hr.voc(f"{address}/VOC").shuffle(), seed=3)
+    lines = (tmp_path / "log").read_text().splitlines()
+    photos = [line for line in lines if "/JPEGImages/" in line]
+    assert sorted(photos) == [f"/VOC/JPEGImages/{name}.jpg - 200" for name in sorted(voc.names)]
+
+
 @pytest.mark.parametrize("join", ["concat", "mix", "zip"])
 def test_all_inputs_of_a_join_are_read_ahead(tmp_path: pathlib.Path, rng: random.Random, join: str) -> None:
     for name in ("a", "b"):

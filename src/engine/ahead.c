@@ -26,27 +26,61 @@ static bool name_ranges(struct hr_engine *engine, const struct hr_program *p,
     return true;
 }
 
-/* Names the ranges of the next positions to the reader while reads miss the page cache.
- */
+bool hr__ahead_is_remote(const struct hr_engine *engine)
+{
+    const struct hr_program *p = &engine->stages[0].program;
+    struct hr_range range;
+    const char *path;
+
+    for (size_t k = 0; k < p->path_count; k++) {
+        const struct hr_graph_node *n = &engine->graph->nodes[p->paths[k].source];
+
+        if (p->paths[k].merge == NULL && n->op->source.ahead != NULL &&
+            p->paths[k].n > 0 && n->op->source.ahead(n->params, n->state, 0, 0, &range) &&
+            hr__store_is_remote(range.uri, &path))
+            return true;
+    }
+    return false;
+}
+
+/* The first position that is not named, from `from` on, with the epoch above it. Threads
+ * are less than a depth apart; a position further away is of a run that was placed
+ * elsewhere. */
+static uint64_t tag_of(uint64_t epoch, uint64_t at)
+{
+    return epoch << 48 | at;
+}
+
+static uint64_t first_unnamed(struct hr_engine *engine, uint64_t epoch, uint64_t from)
+{
+    uint64_t next = __atomic_load_n(&engine->ahead_next, __ATOMIC_RELAXED);
+    uint64_t at = next & (((uint64_t)1 << 48) - 1);
+    bool same = next == tag_of(epoch, at);
+
+    return same && at > from && at <= from + 2 * (uint64_t)engine->ahead_depth ? at
+                                                                               : from;
+}
+
+/* Names the ranges of the next positions to the reader while reads miss the page cache,
+ * or have to wait in any case: then those of the claim as well. */
 void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
 {
     struct hr_engine *engine = runner->engine;
     const struct hr_program *p = &claim->stage->program;
-    uint64_t from, to, next;
+    uint64_t from, to, epoch = claim->block->epoch;
 
     assert(claim->count > 0); /* else the block is not the runner's to read */
     if (claim->stage->number > 0 || p->path_count == 0 || engine->feed != NULL ||
-        !hr__reader_is_cold(engine->reader))
+        (!engine->remote && !hr__reader_is_cold(engine->reader)))
         return;
-    from = claim->block->first + claim->at + claim->count;
+    from = claim->block->first + claim->at + (engine->remote ? 0 : claim->count);
     to = from + (uint64_t)engine->ahead_depth;
     to = to < p->paths[0].n ? to : p->paths[0].n;
     to = to < engine->positions_max ? to : engine->positions_max;
-    next = __atomic_load_n(&engine->ahead_next, __ATOMIC_RELAXED);
-    for (uint64_t at = next > from && next <= to ? next : from; at < to; at++) {
+    for (uint64_t at = first_unnamed(engine, epoch, from); at < to; at++) {
         for (size_t k = 0; k < p->path_count; k++)
             if (p->paths[k].parent == HR_NO_PATH)
-                hr__engine_map(engine, &p->paths[k], claim->block->epoch, at, 0, NULL,
+                hr__engine_map(engine, &p->paths[k], epoch, at, 0, NULL,
                                &runner->ahead_ids[k]);
         if (p->merges)
             hr__paths_branch(p, NULL, runner->ahead_ids);
@@ -55,6 +89,6 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
         hr__views_set(p, runner->ahead_ids);
         if (!name_ranges(engine, p, runner->ahead_ids))
             return;
-        __atomic_store_n(&engine->ahead_next, at + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&engine->ahead_next, tag_of(epoch, at + 1), __ATOMIC_RELAXED);
     }
 }

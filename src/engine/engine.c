@@ -84,6 +84,7 @@ static enum hr_err init_reader(struct hr_engine *engine, struct hr_error *reterr
     };
 
     engine->ahead_depth = options.depth;
+    engine->remote = hr__ahead_is_remote(engine);
     return hr__reader_create(&options, &engine->reader, reterr);
 }
 

@@ -46,6 +46,7 @@ struct hr_engine {
     struct hr_runner *runners; /* threads, then the consumer's own */
     int thread_count;
     int ahead_depth;
+    bool remote; /* a source reads over a network */
     size_t out_max;
     uint64_t errors_max, epochs_max;
     uint64_t earlier_records; /* before the state that the run resumed from */
@@ -84,7 +85,7 @@ struct hr_engine {
     atomic_size_t shared_bytes; /* with worker processes */
     atomic_int processes;       /* of them, alive */
     uint64_t positions_max;     /* that records_max needs; UINT64_MAX: unknown */
-    uint64_t ahead_next; /* by __atomic: first position not yet named to the reader */
+    uint64_t ahead_next; /* by __atomic: first position not yet named; see ahead.c */
     uint64_t errors, substituted; /* by __atomic: the sequencers add */
     struct hr_ledger ledger;      /* has a lock of its own */
 

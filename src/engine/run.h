@@ -80,7 +80,9 @@ void hr__run_locate(const struct hr_graph *graph, uint32_t source,
 bool hr__run_may_substitute(const struct hr_stage *stage, const struct hr_bad *last,
                             uint64_t attempt);
 
-/* ahead.c: names to the reader what the source will read after this claim. */
+/* ahead.c: whether a source reads objects over a network; stage 0 is compiled. */
+bool hr__ahead_is_remote(const struct hr_engine *engine);
+/* Names to the reader what the source will read. */
 void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim);
 
 /* rows.c: lets the source make records of the pass at once, from the first on. Returns
