@@ -335,9 +335,12 @@ static void beat_for(double seconds)
 
 /* Control calls. The last one lists all workers and runs, a megabyte or more, and has no
  * claim. */
-static const char *const paths[] = {
-    "/healthz",           "/metrics",  "/v1/status?limit=100", "/v1/workers?limit=100",
-    "/v1/jobs?limit=100", "/v1/status"};
+static const char *const paths[] = {"/healthz",
+                                    "/metrics",
+                                    "/v1/status?limit=100",
+                                    "/v1/workers?limit=100",
+                                    "/v1/jobs?limit=100",
+                                    "/v1/status?limit=1000000"};
 
 #define PATHS ((int)(sizeof paths / sizeof paths[0]))
 #define ALL (PATHS - 1)

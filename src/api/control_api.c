@@ -43,7 +43,7 @@ hr_control_status(const struct hr_control_options *options,
     enum hr_err code;
 
     hr__str_init(&body);
-    code = ask(options, "/v1/status", NULL, &body, reterr);
+    code = ask(options, "/v1/status" HR_CONTROL_ALL, NULL, &body, reterr);
     if (code == HR_OK)
         code =
             hr__control_read_status(hr__str_text(&body), body.length, ret_status, reterr);

@@ -48,6 +48,9 @@ ask_options(const struct status_options *options, struct hr_control_options *ret
     ret->timeout_ns = (uint64_t)options->timeout * 1000000000;
 }
 
+/* Of lists: the port's answers have 1000 entries at most where no limit is named. */
+#define ALL "?limit=999999999999999999"
+
 static int print_body(const struct status_options *options, const char *path)
 {
     struct hr_control_options asked;
@@ -181,7 +184,7 @@ static int status_run(void *values, const struct cli_rest *rest)
 
     (void)rest;
     if (options->json)
-        return print_body(options, "/v1/status");
+        return print_body(options, "/v1/status" ALL);
     code = ask(options, &status);
     if (code != CLI_OK)
         return code;
@@ -206,7 +209,7 @@ static int workers_run(void *values, const struct cli_rest *rest)
 
     (void)rest;
     if (options->json)
-        return print_body(options, "/v1/workers");
+        return print_body(options, "/v1/workers" ALL);
     code = ask(options, &status);
     if (code != CLI_OK)
         return code;
@@ -223,7 +226,7 @@ static int jobs_run(void *values, const struct cli_rest *rest)
 
     (void)rest;
     if (options->json)
-        return print_body(options, "/v1/jobs");
+        return print_body(options, "/v1/jobs" ALL);
     code = ask(options, &status);
     if (code != CLI_OK)
         return code;
@@ -255,7 +258,7 @@ static int top_run(void *values, const struct cli_rest *rest)
         if (i > 0)
             pause_for((double)options->interval);
         if (options->json) {
-            code = i > 0 ? print_body(options, "/v1/status") : CLI_OK;
+            code = i > 0 ? print_body(options, "/v1/status" ALL) : CLI_OK;
             fflush(stdout);
             continue;
         }

@@ -8,9 +8,14 @@
 #include "headrace/control.h"
 #include "net/net.h"
 
+/* Entries of a list that names no limit: what takes a few ms. */
+#define HR_CONTROL_LIMIT 1000u
+/* For a request of a whole list: as long as it takes. */
+#define HR_CONTROL_ALL "?limit=999999999999999999"
+
 /* The part of a list that a request asks for. */
 struct hr_control_page {
-    uint64_t limit; /* entries; UINT64_MAX: all */
+    uint64_t limit; /* entries */
     uint64_t after; /* `next` of the page before; 0: from the first entry */
 };
 

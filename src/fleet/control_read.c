@@ -28,7 +28,7 @@ static bool read_number(const char *text, size_t length, uint64_t *ret)
 enum hr_err hr__control_read_page(const char *query, struct hr_control_page *ret_page,
                                   struct hr_error *reterr)
 {
-    struct hr_control_page page = {.limit = UINT64_MAX};
+    struct hr_control_page page = {.limit = HR_CONTROL_LIMIT};
 
     while (*query != '\0') {
         size_t length = strcspn(query, "&"), name = strcspn(query, "=&");

@@ -5,10 +5,12 @@
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "core/clock.h"
 #include "core/rng.h"
+#include "fleet/control.h"
 #include "fleet/job.h"
 #include "headrace/service.h"
 #include "net/address.h"
@@ -181,12 +183,13 @@ static void *run(void *user)
     return NULL;
 }
 
-static void begin_with(uint32_t jobs_max)
+static void begin_with(uint32_t jobs_max, uint32_t peers_max)
 {
     struct hr_dispatcher_options options;
 
     hr_dispatcher_options_init(&options);
     options.jobs_max = jobs_max;
+    options.peers_max = peers_max;
     options.listen = options.control = "127.0.0.1:0";
     CHECK_OK(hr_dispatcher_open(&options, &service, NULL));
     CHECK_EQ_INT(pthread_create(&thread, NULL, run, NULL), 0);
@@ -194,7 +197,7 @@ static void begin_with(uint32_t jobs_max)
 
 static void begin(void)
 {
-    begin_with(JOBS);
+    begin_with(JOBS, WORKERS + JOBS);
 }
 
 static void end(void)
@@ -221,7 +224,7 @@ TEST(jobs_of_strangers_keep_no_client_out)
 {
     int strangers[3], client;
 
-    begin_with(3);
+    begin_with(3, 100);
     for (int i = 0; i < 3; i++) {
         strangers[i] = dial();
         bring_job(strangers[i], i);
@@ -288,4 +291,59 @@ TEST(lists_longer_than_a_piece_name_each_worker_and_job_once)
             close(workers[i]);
     for (int i = 0; i < JOBS; i++)
         close(clients[i]);
+}
+
+/* Room for both ends of so many connections; false if the system has none. */
+static bool allow_files(rlim_t count)
+{
+    struct rlimit limit;
+
+    CHECK_EQ_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    if (limit.rlim_max < count)
+        return false;
+    limit.rlim_cur = limit.rlim_cur < count ? count : limit.rlim_cur;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+static uint32_t next_page(void)
+{
+    struct hr_str body;
+    unsigned next;
+
+    ask("/v1/workers", &body);
+    CHECK_EQ_INT(sscanf(strstr(hr__str_text(&body), "\"next\":"), "\"next\":%u", &next),
+                 1);
+    hr__str_finish(&body);
+    return next;
+}
+
+TEST(a_list_without_a_limit_has_a_thousand_entries)
+{
+    const int count = HR_CONTROL_LIMIT + 3;
+    static int fds[HR_CONTROL_LIMIT + 3];
+    struct hr_control_options asked = {.timeout_ns = WAIT_NS};
+    struct hr_control_status *status = NULL;
+    char line[64];
+
+    if (!allow_files(2 * (rlim_t)count + 100))
+        SKIP("too few open files are allowed");
+    begin_with(3, (uint32_t)count + 10);
+    for (int i = 0; i < count; i++) {
+        snprintf(line, sizeof line, "10.0.%d.%d:7070\n", i / 256, i % 256);
+        fds[i] = join_at(i, line);
+    }
+    snprintf(line, sizeof line, "\nheadrace_workers %d\n", count);
+    wait_for(line);
+    CHECK_EQ_INT(times_in("/v1/workers", "\"10.0."), HR_CONTROL_LIMIT);
+    CHECK_EQ_INT(times_in("/v1/status", "\"10.0."), HR_CONTROL_LIMIT);
+    snprintf(line, sizeof line, "/v1/workers?after=%u", next_page());
+    CHECK_EQ_INT(times_in(line, "\"10.0."), 3);
+    CHECK_EQ_INT(times_in("/v1/workers" HR_CONTROL_ALL, "\"10.0."), count);
+    asked.address = hr_service_control_address(service);
+    CHECK_OK(hr_control_status(&asked, &status, NULL));
+    CHECK_EQ_INT(status->worker_count, count); /* the command shows all */
+    hr_control_status_free(status);
+    end();
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
 }
