@@ -45,6 +45,26 @@ static bool count_fits(int count, int64_t channels)
     return count == 1 || channels < 0 || count == channels;
 }
 
+/* Numbers for levels of 0 to 255, which would give images that are nearly constant: no
+ * mean of levels of 0 to 1 is above 1, and deviations are well below. Floats are what the
+ * user made of them. */
+#define STD_MAX 10
+
+static enum hr_err check_levels(struct hr_infer *infer, const struct normalize *p)
+{
+    for (int i = 0; i < p->mean.count || i < p->std.count; i++) {
+        bool mean = i < p->mean.count && p->mean.values[i] > 1;
+
+        if (mean || (i < p->std.count && p->std.values[i] > STD_MAX))
+            return hr__infer_fail(
+                infer, mean ? "mean" : "std", HR_ERR_RANGE,
+                "%s %g is one of levels of 0 to 255, and levels are 0 to "
+                "1 here: divide mean and std by 255",
+                mean ? "mean" : "std", mean ? p->mean.values[i] : p->std.values[i]);
+    }
+    return HR_OK;
+}
+
 static enum hr_err normalize_infer(struct hr_infer *infer)
 {
     const struct normalize *p = infer->params;
@@ -52,6 +72,8 @@ static enum hr_err normalize_infer(struct hr_infer *infer)
     int64_t channels;
 
     HR_TRY(hr__infer_levels(infer, 0));
+    if (field->dtype == HR_U8)
+        HR_TRY(check_levels(infer, p));
     channels = hr__field_channels(field)->size;
     if (!count_fits(p->mean.count, channels))
         return hr__infer_fail(infer, "mean", HR_ERR_SHAPE,

@@ -214,6 +214,10 @@ TEST(normalize_scales_levels_and_refuses_to_do_it_twice)
 
     bench_init(&bench);
     put_u8(levels, 1, 2, 3);
+    REFUSED(HR_ERR_RANGE, "image.normalize", "{mean: [0.4, 123, 0.4], std: 1}",
+            "mean 123 is one of levels of 0 to 255, and levels are 0 to 1 here: divide");
+    REFUSED(HR_ERR_RANGE, "image.normalize", "{mean: 0, std: 255}", "std 255 is one");
+    put_u8(levels, 1, 2, 3);
     OP("image.normalize", "{mean: [0, 0.5, 0.2], std: [1, 0.5, 0.1]}");
     IS_F32(1e-5, 0, 1, 0, 1, -1, 2);
     REFUSED(HR_ERR_TYPE, "image.normalize", "{mean: half, std: half}",
