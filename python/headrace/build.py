@@ -259,7 +259,7 @@ def _resolve(node: Node, known: Known) -> Resolved:
         try:
             return _resolve_after(node, code, build(before.fields, probing=True), before.records, known)
         except HeadraceError:
-            pass  # what is wrong is found again, and named, after all nodes before it
+            known.forget_before(node)  # what is wrong is found again, and named, after all nodes before it
     return _resolve_after(node, code, build(node.inputs[0], probing=True), node.inputs[0], known)
 
 
@@ -278,8 +278,10 @@ def _resolve_after(node: Node, code: Code, prefix: Built, records: Node, known: 
     if prefix.record_count == 0 and code.outputs is None and code.kind != "filter":
         return _resolve_unused(code, prefix, code.fields or names)
     if code.fields is not None:
-        value = _probe(node, code, records, code.fields, None)[1]
-        return Resolved(code, code.fields, _specs(node, code, prefix, _by_fields(node, code, value)), True)
+        returned = _by_fields(node, code, _probe(node, code, records, code.fields, None)[1])
+        found = Resolved(code, code.fields, _specs(node, code, prefix, returned), True)
+        known.note(node, found, prefix, returned)
+        return found
     found, values = _resolve_whole(node, code, prefix, records, names)
     known.note(node, found, prefix, values)
     return found

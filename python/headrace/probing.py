@@ -26,17 +26,19 @@ class After(NamedTuple):
     """Short pipelines that stand for the one that ends in a node.
 
     fields: has the same fields; its records are never read. records: gives the first good record.
+    values: its fields; None: not known without a run.
     """
 
     fields: Node
     records: Node
+    values: Mapping[str, Any] | None = None
 
 
 class Known:
     """What is known of the records after nodes of user code, while the code of one graph is resolved.
 
     It lasts as long as that, since it keeps records. Nodes after which less is known than a pipeline of few
-    nodes would say are left out: a function of some fields, of batches, or in a group.
+    nodes would say are left out: a function of batches, in a group, or of some fields where the others are not known.
     """
 
     def __init__(self) -> None:
@@ -45,6 +47,10 @@ class Known:
     def before(self, node: Node) -> After | None:
         """What stands for the input of a node."""
         return self._after.get(id(node.inputs[0])) if node.inputs else None
+
+    def forget_before(self, node: Node) -> None:
+        """What stands for the input of a node did not do: its first record is not that of the whole pipeline."""
+        del self._after[id(node.inputs[0])]
 
     def note(self, node: Node, found: Resolved, prefix: Built | None, values: Mapping[str, Any] | None) -> None:
         """Keep what was found out about `node`.
@@ -57,16 +63,18 @@ class Known:
             return
         after = None
         if code.kind == "filter":
-            after = self._after_filter(node, prefix)
+            after = self._after_filter(node, found, prefix)
         elif code.fields is None and found.outputs is not None and code.kind != "source":
             after = self._after_call(node, found, found.outputs, values)
+        elif code.kind == "map" and values is not None:
+            after = self._after_fields(node, found, values)
         if after is not None:
             self._after[id(node)] = after
 
-    def _after_filter(self, node: Node, prefix: Built | None) -> After | None:
+    def _after_filter(self, node: Node, found: Resolved, prefix: Built | None) -> After | None:
         before = self.before(node)
         if before is not None:
-            return After(before.fields, _moved(node, before.records))
+            return After(before.fields, _moved(node, before.records, found), before.values)
         if prefix is None or prefix.record_count == 0 or any(f.ragged for f in prefix.fields):
             return None
         return After(_source({f.name: f.spec for f in prefix.fields}, prefix.structure, ()), node)
@@ -77,17 +85,31 @@ class Known:
         if values is not None:
             free = {name: spec.free() for name, spec in outputs.items()}
             source = _source(free, found.structure, tuple(values[name] for name in outputs))
-            return After(source, source)
+            return After(source, source, values)
         before = self.before(node)
         if before is None or found.probed:
             return None
-        return After(_source(outputs, found.structure, ()), _moved(node, before.records))
+        return After(_source(outputs, found.structure, ()), _moved(node, before.records, found))
+
+    def _after_fields(self, node: Node, found: Resolved, values: Mapping[str, Any]) -> After | None:
+        from .build import build
+
+        before = self.before(node)
+        if before is None or before.values is None:
+            return None
+        made = build(_moved(node, before.fields, found), probing=True)
+        merged = {**before.values, **values}
+        if any(f.ragged or f.name not in merged for f in made.fields):
+            return None
+        kept = {f.name: merged[f.name] for f in made.fields}
+        source = _source({f.name: f.spec for f in made.fields}, made.structure, tuple(kept.values()))
+        return After(source, source, kept)
 
 
-def _moved(node: Node, before: Node) -> Node:
+def _moved(node: Node, before: Node, found: Resolved) -> Node:
     """The node after another one."""
     moved = Node(node.op, node.params, (before,), node.name, node.code)
-    moved.resolved = node.resolved
+    moved.resolved = found
     return moved
 
 

@@ -57,6 +57,8 @@ def work_of(monkeypatch: pytest.MonkeyPatch, count: int) -> int:
         pipe = pipe.map(counted(calls, at))
         if at % 5 == 0:
             pipe = pipe.filter(lambda x: x >= 0)
+        if at % 3 == 0:
+            pipe = pipe.map(lambda x: x + 1, fields="value")
         if at % 7 == 0:
             pipe = pipe.map(lambda x: x * 1.0, outputs={"value": hr.spec("float64")})
     with monkeypatch.context() as patch:
