@@ -7,7 +7,7 @@ as many short runs, and no function is called again for each that follows it.
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -175,21 +175,13 @@ def run_first(built: Built, records: int) -> None:
     """Run a graph until it gave some records, one at a time where no batch needs more."""
     options: dict[str, Any] = {"variant": "inline", "records_max": records, "on_error": "skip"}
     with translated():
-        options["plan"] = _one_by_one(built.graph.plan(options, False))
-        run = _headrace.Iter(built.graph, options)
+        plan = json.loads(built.graph.plan(options, True))
+        for stage in plan["stages"]:
+            if not stage["direct"]:  # blocks of direct stages are batches
+                stage["memory"]["block_records"] = 1
+        run = _headrace.Iter(built.graph, {**options, "plan": json.dumps(plan)})
         try:
             while run.next() is not None:
                 pass
         finally:
             run.close()
-
-
-def _one_by_one(plan: str) -> str:
-    """The plan with blocks of one record; blocks of direct stages are batches."""
-    stages = re.split(r"^(?=  - reason:)", plan, flags=re.MULTILINE)
-    return "".join(
-        one
-        if "\n    direct: true\n" in one
-        else re.sub(r"^(      block_records:) \d+$", r"\1 1", one, flags=re.MULTILINE)
-        for one in stages
-    )

@@ -265,9 +265,8 @@ const struct cli_command cmd_profile = {
         "Runs the graph for a few seconds and reports for each node the CPU time and the "
         "time waited per record, bytes in and out, the records kept, the part of the "
         "cost that does not depend on the size of a record, and how sure the cost is. "
-        "It stops once the costs are known, and names nodes whose costs are not; it runs "
-        "a "
-        "small data set repeatedly. "
+        "It stops once the costs are known, and names nodes whose costs are not; "
+        "it runs a small data set repeatedly. "
         "docs/formats/profile.md describes the file that -o writes.",
     CLI_OPTIONS(profile_table, struct profile_command),
     CLI_EXAMPLES(profile_examples),

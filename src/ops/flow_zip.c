@@ -61,9 +61,8 @@ const struct hr_op hr_op_flow_zip = {
         "the joined records, and costs the same. Shuffles before it must all have the "
         "same `seed`, and shards, splits and merges that alternate equal parameters, "
         "else the records would be mispaired and the graph is refused. So it is where "
-        "the "
-        "files of two folders have like names, such as img1.jpg and img1_mask.png, and "
-        "one would be paired with the file of another. "
+        "the files of two folders have like names, such as img1.jpg and img1_mask.png, "
+        "and one would be paired with the file of another. "
         "Field names must differ; see `prefix`.",
     .version = 1,
     .kind = HR_OP_ZIP,

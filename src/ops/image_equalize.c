@@ -38,9 +38,8 @@ const struct hr_op hr_op_image_equalize = {
     .name = "image.equalize",
     .summary = "make the histogram of each channel flat, with a probability",
     .doc = "Like torchvision's RandomEqualize, and Pillow's ImageOps.equalize. float32 "
-           "images "
-           "are brought to 256 levels. A channel with fewer than 255 pixels outside its "
-           "highest level keeps its levels.",
+           "images are brought to 256 levels. A channel with fewer than 255 pixels "
+           "outside its highest level keeps its levels.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_RANDOM,
