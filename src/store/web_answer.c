@@ -312,7 +312,7 @@ size_t hr__web_take_body(char *data, size_t one, size_t bytes, void *user)
     if (!attempt->checked && hr__web_body_waits(attempt))
         return CURL_WRITEFUNC_PAUSE;
     attempt->bodies->bytes += bytes;
-    hr__web_count_bytes(bytes);
+    hr__web_count(&hr__web_counts.bytes, bytes);
     attempt->broken = hr__fault(HR_FAULT_READ);
     if (attempt->broken)
         return 0;

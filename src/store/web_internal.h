@@ -1,6 +1,7 @@
 /*
- * store/web_internal.h - shared by web.c, which carries requests out, and web_answer.c,
- * which reads what servers answer.
+ * store/web_internal.h - shared by web.c, the thread and what the process has of it;
+ * web_requests.c, which carries requests out; web_bodies.c, which says when their bodies
+ * begin; and web_answer.c, which reads what servers answer.
  */
 #ifndef HR_STORE_WEB_INTERNAL_H
 #define HR_STORE_WEB_INTERNAL_H
@@ -60,6 +61,59 @@ struct hr_web_attempt {
     char curl_error[CURL_ERROR_SIZE];
 };
 
+#define HR_WEB_MS UINT64_C(1000000)
+#define HR_WEB_SAMPLES 128 /* first bytes that a hedge is judged by */
+
+/* Of the environment. */
+struct hr_web_limits {
+    uint64_t connections, tries, stall_ns, connect_ms, hedge_percent;
+};
+
+/* All but the list of submitted requests is the thread's. */
+struct hr_web_transport {
+    CURLM *multi;
+    pthread_t thread;
+    struct hr_web_limits limits;
+    atomic_bool stop;
+    /* under lock.mutex */
+    struct hr_web_request *submitted, **submitted_end;
+    bool any_cancelled;
+    /* the thread's */
+    struct hr_web_request *ready, **ready_end; /* in order */
+    struct hr_web_request *delayed, *running;
+    struct hr_web_attempt *idle;
+    uint64_t active; /* attempts */
+    uint64_t looked_ns;
+    uint64_t samples[HR_WEB_SAMPLES], sample_count, hedge_after_ns;
+    uint64_t finished, hedges;
+    uint64_t random;
+    uint64_t serial;
+    struct hr_web_bodies bodies;
+};
+
+extern struct hr_web_counts {
+    atomic_uint_fast64_t requests, gets, retries, resumed, stalls, hedges, hedges_won,
+        bytes, connections;
+} hr__web_counts;
+
+static inline void hr__web_count(atomic_uint_fast64_t *counter, uint64_t more)
+{
+    atomic_fetch_add_explicit(counter, more, memory_order_relaxed);
+}
+
+/* Takes a request off a list that it is on. */
+void hr__web_unlink(struct hr_web_request **list, struct hr_web_request *request);
+/* A request that is on no list is running from here on, until it has ended. */
+void hr__web_run(struct hr_web_transport *t, struct hr_web_request *request);
+/* A running request is over. */
+void hr__web_end(struct hr_web_transport *t, struct hr_web_request *request,
+                 enum hr_err err);
+/* Looks at what libcurl is done with; at bodies that may begin; at attempts that are
+ * silent for too long. */
+void hr__web_reap(struct hr_web_transport *t);
+void hr__web_begin_bodies(struct hr_web_transport *t, uint64_t now);
+void hr__web_check_times(struct hr_web_transport *t, uint64_t now);
+
 void hr__web_bodies_init(struct hr_web_bodies *bodies);
 /* At the first byte of a body: true if it has to be paused. */
 bool hr__web_body_waits(struct hr_web_attempt *attempt);
@@ -86,8 +140,5 @@ bool hr__web_is_complete(const struct hr_web_attempt *attempt, CURLcode code);
 bool hr__web_may_pass(const struct hr_web_attempt *attempt, CURLcode code);
 enum hr_err
 hr__web_explain(struct hr_web_attempt *attempt, CURLcode code, uint64_t stall_ns);
-
-/* Counts bytes of bodies. */
-void hr__web_count_bytes(size_t bytes);
 
 #endif
