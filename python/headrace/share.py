@@ -54,6 +54,12 @@ def find(shard: Any) -> Share:
     if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
         return Share(int(torch.distributed.get_rank()), int(torch.distributed.get_world_size()), "torch.distributed")
     said = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if not said[0] and said[1] not in (None, "", "1"):
+        raise ArgumentError(
+            f"loader(): the environment has WORLD_SIZE={said[1]} and no RANK, so each process would read all records: "
+            "set RANK, or give shard=(rank, world), or shard=None for all records",
+            param="shard",
+        )
     if not said[0] or not said[1]:
         return Share(0, 1, "no ranks found")
     try:

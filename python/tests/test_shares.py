@@ -72,7 +72,12 @@ def test_wrong_ranks_of_the_environment_are_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("RANK", "${INDEX}")
     with pytest.raises(hr.ArgumentError, match=r"RANK=\$\{INDEX\} and WORLD_SIZE=2; correct it"):
         hr.range(9).batch(3).loader()
+    monkeypatch.delenv("RANK")
+    with pytest.raises(hr.ArgumentError, match="WORLD_SIZE=2 and no RANK"):
+        hr.range(9).batch(3).loader()
     assert len(hr.range(9).batch(3).loader(shard=None)) == 3
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert len(hr.range(9).batch(3).loader()) == 3
 
 
 @pytest.mark.parametrize("installed", [True, False])
