@@ -188,7 +188,7 @@ def test_an_index_error_in_deeper_code_is_an_error() -> None:
         ("i: uint8", -1, "HR_ERR_RANGE", "does not fit into uint8"),
         ("i: int32", 1.5, "HR_ERR_TYPE", "float"),
         ("i: int32", "text", "HR_ERR_TYPE", "declared as int32"),
-        ("i: int32", None, "HR_ERR_TYPE", "None for output i"),
+        ("i: int32", None, "HR_ERR_TYPE", "None for field .i., and batches hold none"),
         ("i: int32[2]", np.zeros(3, np.int32), "HR_ERR_SHAPE", "int32 \\[3\\]"),
         ("i: int32[2]", np.zeros(2, np.float32), "HR_ERR_TYPE", "float32"),
         ("i: int32[2]", np.zeros(2, np.complex64), "HR_ERR_TYPE", "no dtype"),
