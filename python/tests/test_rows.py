@@ -343,6 +343,17 @@ def test_what_cannot_be_read_is_refused(tmp_path: pathlib.Path, format: str) -> 
         read(FORMATS[format][0], tmp_path / f"none.{format}")
 
 
+def test_a_header_with_dots_above_numbers_is_refused_until_it_is_told(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "iris.csv"
+    file.write_text("Sepal.Length,kind\n5.1,setosa\n4.9,setosa\n")
+    with pytest.raises(hr.FormatError, match="header: yes or header: no"):
+        hr.csv(file).fields  # noqa: B018
+    assert [f.name for f in hr.csv(file, header="yes").fields] == ["Sepal.Length", "kind"]
+    assert hr.csv(file, header="no").record_count == 3
+    file.write_text("a.jpg,cat\nb.jpg,dog\n")
+    assert hr.csv(file).record_count == 2
+
+
 def test_a_quoted_header_error_names_its_place(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.csv").write_text('\na,"b\n1,2\n')
     with pytest.raises(hr.FormatError, match="a.csv:2:3: the quote that begins here is not closed"):

@@ -32,7 +32,8 @@ static const struct hr_param csv_params[] = {
               .help =
                   "whether the first line of each file names the columns; auto: if it "
                   "has a name that columns or types has, or no cell that is a number "
-                  "or contains a dot or a slash"),
+                  "or contains a dot or a slash; refused where numbers follow such a "
+                  "cell"),
     HR_P_STRINGS(struct csv, names, .fallback = "[]", .items_min = 0,
                  .items_max = HR_LIST_MAX,
                  .help = "names of the columns in their order, where the files have no "
@@ -208,6 +209,25 @@ static void map_columns(struct state *state, char *const *names)
             hr__row_source_column(&state->row, names[i], strlen(names[i]), 0);
 }
 
+/* A first row without numbers above columns of numbers: a header with a dot or a slash in
+ * a name, which makes it look like names of files. */
+static bool is_like_header(const struct hr_table *table)
+{
+    const int text = __builtin_ctz(HR_SEEN_TEXT);
+    bool numbers = false;
+
+    for (size_t i = 0; i < table->column_count; i++) {
+        const struct hr_table_column *column = &table->columns[i];
+
+        if (!(column->seen & (HR_SEEN_INT | HR_SEEN_FLOAT)))
+            continue;
+        if (!(column->seen & HR_SEEN_TEXT) || column->first[text].line != 1)
+            return false;
+        numbers = true;
+    }
+    return numbers;
+}
+
 static enum hr_err settle(struct state *state, const struct csv *p,
                           const struct hr_csv_scan *scan, struct hr_error *error)
 {
@@ -226,6 +246,12 @@ static enum hr_err settle(struct state *state, const struct csv *p,
         map_columns(state, names);
         code = hr__row_source_types(&state->row, &table, error);
     }
+    if (code == HR_OK && p->header == HR_CSV_AUTO && !scan->has_header &&
+        is_like_header(&table))
+        code = hr__fail(error, HR_ERR_FORMAT,
+                        "%s: the first line has texts where the others have numbers: say "
+                        "whether it names the columns, header: yes or header: no",
+                        p->row.path);
     hr__table_finish(&table);
     for (size_t i = 0; i < scan->columns; i++)
         hr__free(names[i]);
