@@ -245,7 +245,8 @@ TEST(long_records_that_vary_have_the_mean_that_is_true)
 }
 
 /* The first record of a block is the dear one: chosen by place, it would be all, a ratio
- * of 33, or none, one of 0.38. */
+ * of 33, or none, one of 0.38. An interrupt of 0.6 ms in one of the cheap records has
+ * half of the variance of the dear ones: the run with the fewest of them decides. */
 TEST(a_pattern_does_not_show)
 {
     struct outcome_job job =
@@ -253,7 +254,7 @@ TEST(a_pattern_does_not_show)
                          "  - debug.spin: {us: 1, every: 64, factor: 100}\n"
                          "  - debug.spin: {us: 3}\n"
                          "  - batch.stack: {size: 64}\n");
-    double mean_us = (63 + 100) / 64.0, seconds[RUNS], variance[RUNS];
+    double mean_us = (63 + 100) / 64.0, seconds[RUNS], variance[RUNS], least = INFINITY;
 
     for (size_t i = 0; i < RUNS; i++) {
         struct measured m = measure(&job);
@@ -261,10 +262,11 @@ TEST(a_pattern_does_not_show)
         const struct hr_node_stats *cheap = node(&m, "debug.spin2");
 
         seconds[i] = dear->seconds / cheap->seconds;
-        variance[i] = dear->record_ns_variance / cheap->record_ns_variance;
+        variance[i] = dear->record_ns_variance;
+        least = fmin(least, cheap->record_ns_variance);
     }
     CHECK_WITHIN(0.20, median(seconds), (mean_us + 0.25) / 3.25);
-    CHECK(median(variance) > 10);
+    CHECK(median(variance) > 10 * least);
 }
 
 /* ---- counts ---- */
