@@ -181,7 +181,7 @@ static void *run(void *user)
         hr__web_begin_bodies(t, hr__now_ns());
         if (now - t->looked_ns >= LOOK_EVERY_NS) {
             t->looked_ns = now;
-            hr__web_check_times(t, hr__now_ns()); /* later than any byte was heard */
+            hr__web_check_times(t, now);
         }
         if (t->ready == NULL || !may_start(t, t->ready))
             hr__curl.multi_poll(t->multi, NULL, 0,

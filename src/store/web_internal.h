@@ -109,7 +109,7 @@ void hr__web_run(struct hr_web_transport *t, struct hr_web_request *request);
 void hr__web_end(struct hr_web_transport *t, struct hr_web_request *request,
                  enum hr_err err);
 /* Looks at what libcurl is done with; at bodies that may begin; at attempts that are
- * silent for too long. */
+ * silent for too long, by a time before the thread looked at its connections. */
 void hr__web_reap(struct hr_web_transport *t);
 void hr__web_begin_bodies(struct hr_web_transport *t, uint64_t now);
 void hr__web_check_times(struct hr_web_transport *t, uint64_t now);

@@ -373,6 +373,14 @@ static void add_sample(struct hr_web_transport *t, uint64_t ns)
         t->hedge_after_ns = HEDGE_MIN_NS;
 }
 
+/* How long nothing came although the thread looked. Bytes may be heard after `now`, which
+ * is before the thread served its connections: what it spends on others is not a
+ * server's silence. */
+static uint64_t silent_ns(const struct hr_web_attempt *attempt, uint64_t now)
+{
+    return now > attempt->heard_ns ? now - attempt->heard_ns : 0;
+}
+
 /* A second attempt for a request that is silent for too long; once many were started, for
  * much too long, so that a server under load gets no load more. */
 static void
@@ -384,7 +392,7 @@ hedge(struct hr_web_transport *t, struct hr_web_request *request, uint64_t now)
     struct hr_error why;
 
     if (after_ns == 0 || request->attempts[1] != NULL || request->want == HR_WEB_TEXT ||
-        now - attempt->heard_ns < after_ns || t->active >= t->limits.connections ||
+        silent_ns(attempt, now) < after_ns || t->active >= t->limits.connections ||
         start_attempt(t, request, &why) != HR_OK)
         return; /* the first continues */
     request->hedged = true;
@@ -397,7 +405,7 @@ static void check_body(struct hr_web_attempt *attempt, uint64_t now)
 {
     if (attempt->body == HR_WEB_BODY_WAITS)
         attempt->heard_ns = now;
-    else if (now - attempt->heard_ns >= BODY_SILENT_NS)
+    else if (silent_ns(attempt, now) >= BODY_SILENT_NS)
         hr__web_body_ends(attempt);
 }
 
@@ -412,7 +420,7 @@ void hr__web_check_times(struct hr_web_transport *t, uint64_t now)
 
             if (attempt != NULL)
                 check_body(attempt, now);
-            if (attempt == NULL || now - attempt->heard_ns < t->limits.stall_ns)
+            if (attempt == NULL || silent_ns(attempt, now) < t->limits.stall_ns)
                 continue;
             attempt->stalled = true;
             hr__web_count(&hr__web_counts.stalls, 1);

@@ -420,8 +420,8 @@ TEST(large_bodies_wait_for_each_other_and_are_not_silent_meanwhile)
     struct hr_channel *channel;
 
     set_limit("HEADRACE_HTTP_HEDGE", "0");
-    set_limit("HEADRACE_HTTP_STALL_MS", "1000");
-    room_us = 150000;
+    set_limit("HEADRACE_HTTP_STALL_MS", "2000");
+    room_us = 250000;
     begun = most_begun = 0;
     channel = open_channel(READS);
     for (int i = 0; i < READS; i++)
