@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
+from conftest import run_script
 from voc import Voc
 
 SERVER = pathlib.Path(__file__).parents[2] / "tests/support/http_server.py"
@@ -116,11 +117,15 @@ def test_shards_over_http_are_shards_of_files(
         assert records(tar_of(f"{server}/{faults}part {{000..002}}.tar"), seed=3, threads=threads) == local
 
 
-def test_each_object_is_asked_for_once(tmp_path: pathlib.Path) -> None:
+def test_each_object_is_asked_for_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without hedges, which ask for slow answers again: a process reads that once."""
     voc = Voc(tmp_path / "VOC")
+    monkeypatch.setenv("HEADRACE_HTTP_HEDGE", "0")
     with serve(tmp_path) as address:
         need_http(f"{address}/none.tar")
-        records(hr.voc(f"{address}/VOC").shuffle(), seed=3)
+        pipe = f"hr.voc('{address}/VOC').shuffle().batch(5, ragged=True)"
+        done = run_script(tmp_path, f"import headrace as hr\nfor batch in {pipe}.loader(seed=3):\n    pass\n")
+        assert done.returncode == 0, done.stderr
     lines = (tmp_path / "log").read_text().splitlines()
     photos = [line for line in lines if "/JPEGImages/" in line]
     assert sorted(photos) == [f"/VOC/JPEGImages/{name}.jpg - 200" for name in sorted(voc.names)]
