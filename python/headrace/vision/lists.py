@@ -40,8 +40,8 @@ class Lambda(Transform):
 
 @dataclass(eq=False)
 class _Listed(Transform):
-    """Of several transforms. Those of headrace.vision that follow one another run as one; where functions are among
-    them, torch's generator is asked here instead of in the operators."""
+    """Made of several transforms. With functions among them, `_mixed` calls them one by one and torch's generator is
+    asked here; without, operators do all of it."""
 
     transforms: Sequence[Any]
 
@@ -55,11 +55,18 @@ class _Listed(Transform):
                 f"{name}(): {wrong!r:.80} is neither a transform of headrace.vision nor a function", param="transforms"
             )
         self._all = [one if isinstance(one, Transform) else Lambda(one) for one in given]
-        if not self._calls():
+        self._has_functions = any(one._calls() for one in self._all)
+        if not self._has_functions:
             super().__post_init__()
 
     def _calls(self) -> bool:
-        return any(one._calls() for one in self._all)
+        return self._has_functions
+
+    def _of_image(self, image: Any) -> Any:
+        return self._mixed(image) if self._has_functions else super()._of_image(image)
+
+    def _mixed(self, image: Any) -> Any:
+        raise NotImplementedError
 
 
 class Compose(_Listed):
@@ -67,15 +74,13 @@ class Compose(_Listed):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._parts: list[Transform] = []
-        if self._calls():
+        self._parts: list[Transform] = []  # those of headrace.vision that follow one another are one
+        if self._has_functions:
             for calls, run in itertools.groupby(self._all, lambda one: one._calls()):
                 part = list(run)
                 self._parts += part if calls else [Compose(part)]
 
-    def _of_image(self, image: Any) -> Any:
-        if not self._parts:
-            return super()._of_image(image)
+    def _mixed(self, image: Any) -> Any:
         for part in self._parts:
             image = part(image)
         return image
@@ -96,11 +101,9 @@ class RandomApply(_Listed):
         self._inner = Compose(self.transforms) if isinstance(self.transforms, Sequence) else None
         super().__post_init__()
 
-    def _of_image(self, image: Any) -> Any:
+    def _mixed(self, image: Any) -> Any:
         import torch
 
-        if not self._calls():
-            return super()._of_image(image)
         return self._inner(image) if float(torch.rand(())) < self.p else tensor(image)
 
     def _steps(self, p: Pipeline) -> Pipeline:
@@ -113,11 +116,9 @@ class RandomChoice(_Listed):
 
     p: Sequence[float] | None = None
 
-    def _of_image(self, image: Any) -> Any:
+    def _mixed(self, image: Any) -> Any:
         import torch
 
-        if not self._calls():
-            return super()._of_image(image)
         weights = torch.tensor(self.p or [1] * len(self._all), dtype=torch.float32)
         return self._all[int(torch.multinomial(weights, 1))](image)
 
