@@ -25,9 +25,8 @@
 #define REFUSED_LOGGED 10u            /* connections in REFUSED_NS */
 #define REFUSED_NS (10000 * HR_FLEET_MS)
 #define IDLE_NS (60000 * HR_FLEET_MS) /* a job without a client is forgotten */
-#define UNCLAIMED_NS                                                                     \
-    (1000 * HR_FLEET_MS) /* the same, of jobs that never had a client, when              \
-                            another one needs the place */
+/* A job that never had a client is forgotten after this, if another needs its place. */
+#define UNCLAIMED_NS (1000 * HR_FLEET_MS)
 
 static struct hr_net *net_of(struct hr_dispatcher_process *d)
 {

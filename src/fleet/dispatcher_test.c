@@ -207,7 +207,7 @@ static void end(void)
     hr_service_close(service);
 }
 
-/* What a peer is told before its connection is closed. */
+/* Checks that the reason for closing a connection contains `words`, and closes it. */
 static void check_told(int fd, const char *words)
 {
     char bytes[4096];
@@ -293,7 +293,7 @@ TEST(lists_longer_than_a_piece_name_each_worker_and_job_once)
         close(clients[i]);
 }
 
-/* Room for both ends of so many connections; false if the system has none. */
+/* Raises the limit on open files to `count`; false if the hard limit is lower. */
 static bool allow_files(rlim_t count)
 {
     struct rlimit limit;

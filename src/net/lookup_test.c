@@ -1,6 +1,6 @@
 /*
- * net/lookup_test.c - names whose name server is slow: this file's getaddrinfo() answers
- * for "slow.test" when it is told to.
+ * net/lookup_test.c - lookups with a slow name server. The getaddrinfo() of this file
+ * blocks for "slow.test" until a test releases it.
  */
 #include "net/lookup.h"
 

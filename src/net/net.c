@@ -20,9 +20,8 @@
 /* A peer that vanishes without a word is noticed after about this long. */
 #define SILENT_S 10
 #define PROBE_S 2
-#define LOOKUP_NS                                                                        \
-    10000000000ul /* to wait for a name server, before the loop and in it                \
-                   */
+/* How long a name server is waited for, before the loop and in it. */
+#define LOOKUP_NS 10000000000ul
 #define LOOKUP_RUN_NS 2000000ul
 #define THIS_HOST 1u /* for hr__net_host() */
 #define OTHER_HOST 2u

@@ -17,11 +17,11 @@
 
 #define RECEIVE_BYTES (256l << 10)
 #define REDIRECTS_MAX 5l
-#define PAUSE_NS (100 * HR_WEB_MS) /* before the first retry; doubles */
-#define PAUSE_MAX_NS                                                                     \
-    (5000 * HR_WEB_MS) /* and ends here, unless the server asks for more */
-#define PROGRESS_BYTES                                                                   \
-    (64u << 10) /* a retry that brings as much starts the count again */
+/* Before the first retry. It doubles up to the limit, unless the server asks for more. */
+#define PAUSE_NS (100 * HR_WEB_MS)
+#define PAUSE_MAX_NS (5000 * HR_WEB_MS)
+/* A retry that brings as much starts the count of retries again. */
+#define PROGRESS_BYTES (64u << 10)
 #define SAMPLES_MIN 32
 #define HEDGE_MIN_NS (20 * HR_WEB_MS)
 #define HEDGES_FREE 8 /* beyond them and one in HEDGE_SHARE requests it takes longer */
