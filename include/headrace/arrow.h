@@ -41,7 +41,8 @@ HR_API uint64_t hr_arrow_count(const struct hr_arrow *arrow);
 
 /* Code for a code.source whose output i is column i, whatever it is called there.
  * Numbers are converted to the declared dtype, int64 or float64 or as they are; others
- * are HR_ERR_TYPE. The caller sets `identity`. The code is thread-safe. */
+ * are HR_ERR_TYPE. The caller sets `identity`. The code is thread-safe. Numbers and texts
+ * are keys (struct hr_code). */
 HR_API void hr_arrow_code(struct hr_arrow *arrow, struct hr_code *ret_code);
 
 HR_END_DECLS

@@ -33,6 +33,13 @@ struct hr_code_call;
  * lock); may be NULL. The return value of enter is passed to leave. release: called once
  * when the last reference is dropped, from any thread; may be NULL.
  *
+ * key: what record `index` is known by before it is made, for steps that choose records
+ * by a field (order.split, order.sample, flow.join): the value of the output, a number in
+ * decimal or a text. Writes at most `room` bytes, without a NUL, and says how many there
+ * are: if these are more than `room`, it is called again with enough. HR_ERR_NOT_FOUND:
+ * this record has no such value, and is known by its number. Called while the graph is
+ * frozen, by one thread at a time. NULL if `keys` is 0.
+ *
  * may_wait: a call may take much longer than most, say because it waits for a socket. The
  * consumer's thread then runs the code for records of its next batch only, so that no
  * batch that is ready waits for a later record.
@@ -48,6 +55,9 @@ struct hr_code {
     bool may_wait;
     const char *stays; /* why worker processes cannot run it; copied. NULL: they can, if
                           the graph has a host */
+    uint64_t keys; /* of a source with a count: bit i says that key() knows output i */
+    enum hr_err (*key)(void *user, size_t output, uint64_t index, char *text, size_t room,
+                       size_t *ret_bytes, struct hr_error *reterr);
 };
 
 /* Registers code as `name` with `graph`. Must precede freeze (HR_ERR_STATE after it);

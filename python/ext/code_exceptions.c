@@ -76,13 +76,11 @@ static void keep(struct ext_call *frame, PyObject *exception)
     PyErr_Clear();
 }
 
-/* Keeps an exception that ends more than the record, unless this module raised it. */
-static void keep_fatal(struct ext_call *frame, PyObject *exception)
+/* Keeps an exception that ends more than the record. */
+static void keep_fatal(struct ext_registry *registry, PyObject *exception)
 {
-    struct ext_registry *registry = frame->registry;
-
     ext_mutex_lock(&registry->mutex);
-    if (!registry->gone && registry->fatal == NULL && !frame->interrupted)
+    if (!registry->gone && registry->fatal == NULL)
         registry->fatal = Py_NewRef(exception);
     ext_mutex_unlock(&registry->mutex);
 }
@@ -151,6 +149,20 @@ PyObject *ext_kept_take(struct ext_registry *registry, const struct hr_error *er
     return exception;
 }
 
+bool ext_raise_failure(struct ext_registry *registry, const struct hr_error *error,
+                       const char *detail)
+{
+    PyObject *fatal = ext_fatal_take(registry);
+
+    if (fatal == NULL) {
+        ext_raise(registry->state, error, detail, ext_kept_take(registry, error));
+        return false;
+    }
+    PyErr_SetObject((PyObject *)Py_TYPE(fatal), fatal);
+    Py_DECREF(fatal);
+    return true;
+}
+
 /* Passes the traceback's text on, for hr_iter_detail and worker processes. */
 static void tell_detail(struct ext_call *frame, PyObject *exception)
 {
@@ -180,9 +192,26 @@ ext_call_fail(struct ext_call *frame, enum hr_err code, struct hr_error *reterr)
     if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception) &&
         !frame->registry->serves) {
         reterr->code = HR_ERR_CANCELLED;
-        keep_fatal(frame, exception);
+        if (!frame->interrupted) /* by this module */
+            keep_fatal(frame->registry, exception);
     } else {
         keep(frame, exception);
+    }
+    Py_DECREF(exception);
+    return reterr->code;
+}
+
+enum hr_err ext_key_fail(struct ext_registry *registry, struct hr_error *reterr)
+{
+    PyObject *exception = ext_exception_take();
+
+    reterr->code = HR_ERR_ARGUMENT;
+    if (exception == NULL)
+        return reterr->code;
+    ext_exception_words(exception, reterr->message, sizeof reterr->message);
+    if (!PyErr_GivenExceptionMatches(exception, PyExc_Exception)) {
+        reterr->code = HR_ERR_CANCELLED;
+        keep_fatal(registry, exception);
     }
     Py_DECREF(exception);
     return reterr->code;

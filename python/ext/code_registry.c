@@ -81,15 +81,28 @@ static PyObject *list_of(PyObject *function)
     return same ? list : NULL;
 }
 
-/* A new reference to its attribute `several`, if it has one that is not None. */
-static PyObject *several_of(PyObject *function)
+/* A new reference to its attribute, if it has one that is not None. */
+static PyObject *attribute_of(PyObject *function, const char *name)
 {
-    PyObject *several = PyObject_GetAttrString(function, "several");
+    PyObject *value = PyObject_GetAttrString(function, name);
 
-    if (several == Py_None)
-        Py_CLEAR(several);
+    if (value == Py_None)
+        Py_CLEAR(value);
     PyErr_Clear();
-    return several;
+    return value;
+}
+
+/* Its attribute `keys`: the outputs that its attribute `key` knows, as bits. */
+static uint64_t keys_of(PyObject *function)
+{
+    PyObject *number = attribute_of(function, "keys");
+    unsigned long long bits = 0;
+
+    if (number != NULL && PyLong_Check(number))
+        bits = PyLong_AsUnsignedLongLong(number);
+    Py_XDECREF(number);
+    PyErr_Clear();
+    return bits;
 }
 
 int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *function,
@@ -110,7 +123,10 @@ int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *f
     atomic_init(&code->refs, 2);
     code->kind = (enum ext_code_kind)number;
     code->list = code->kind == EXT_SOURCE ? list_of(function) : NULL;
-    code->several = code->kind == EXT_SOURCE ? several_of(function) : NULL;
+    if (code->kind == EXT_SOURCE) {
+        code->several = attribute_of(function, "several");
+        code->key = attribute_of(function, "key");
+    }
     code->registry = registry;
     ext_registry_ref(registry);
     ext_mutex_lock(&registry->mutex);
@@ -125,7 +141,9 @@ int ext_code_create(struct ext_registry *registry, const char *kind, PyObject *f
                                  .enter = ext_code_enter,
                                  .leave = ext_code_leave,
                                  .release = code_release,
-                                 .may_wait = code->list == NULL};
+                                 .may_wait = code->list == NULL,
+                                 .keys = code->key != NULL ? keys_of(function) : 0,
+                                 .key = ext_code_key};
     return 0;
 }
 
@@ -134,34 +152,39 @@ int ext_registry_visit(struct ext_registry *registry, visitproc visit, void *arg
     for (struct ext_code *code = registry->codes; code != NULL; code = code->next) {
         Py_VISIT(code->function);
         Py_VISIT(code->several);
+        Py_VISIT(code->key);
     }
     Py_VISIT(registry->kept);
     Py_VISIT(registry->fatal);
     return 0;
 }
 
-/* Removes a function and its code from the registry. */
-static struct ext_code *
-take_code(struct ext_registry *registry, PyObject **ret_function, PyObject **ret_several)
+/* Removes code from the registry, and drops what it called. */
+static struct ext_code *take_code(struct ext_registry *registry)
 {
+    PyObject *function = NULL, *several = NULL, *key = NULL;
     struct ext_code *code;
 
     ext_mutex_lock(&registry->mutex);
     code = registry->codes;
     if (code != NULL) {
         registry->codes = code->next;
-        *ret_function = code->function;
-        *ret_several = code->several;
-        code->function = code->list = code->several = NULL;
+        function = code->function;
+        several = code->several;
+        key = code->key;
+        code->function = code->list = code->several = code->key = NULL;
     }
     ext_mutex_unlock(&registry->mutex);
+    Py_XDECREF(function);
+    Py_XDECREF(several);
+    Py_XDECREF(key);
     return code;
 }
 
 void ext_registry_clear(struct ext_registry *registry)
 {
-    PyObject *kept, *function, *several;
     struct ext_code *code;
+    PyObject *kept;
 
     ext_mutex_lock(&registry->mutex);
     registry->gone = true;
@@ -170,11 +193,8 @@ void ext_registry_clear(struct ext_registry *registry)
     ext_mutex_unlock(&registry->mutex);
     Py_XDECREF(kept);
     Py_XDECREF(ext_fatal_take(registry));
-    while ((code = take_code(registry, &function, &several)) != NULL) {
+    while ((code = take_code(registry)) != NULL)
         code_release(code);
-        Py_DECREF(function);
-        Py_XDECREF(several);
-    }
 }
 
 void ext_registry_begin(struct ext_registry *registry)

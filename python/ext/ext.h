@@ -292,6 +292,7 @@ struct ext_code {
     PyObject *function;            /* owned by the registry; NULL once that is gone */
     PyObject *list;    /* the list whose items a source returns (borrowed), or NULL */
     PyObject *several; /* owned by the registry, or NULL: makes a list of items */
+    PyObject *key; /* likewise: of (output, index) gives what the record is known by */
     enum ext_code_kind kind;
 };
 
@@ -327,6 +328,11 @@ PyObject *ext_kept_take(struct ext_registry *registry, const struct hr_error *er
 /* The exception that ended user code without being an error, such as SystemExit: a new
  * reference, or NULL. */
 PyObject *ext_fatal_take(struct ext_registry *registry);
+
+/* Raises that exception, and returns true, or the error of the library with its
+ * exception and `detail`, which may be NULL. */
+bool ext_raise_failure(struct ext_registry *registry, const struct hr_error *error,
+                       const char *detail);
 
 /* Whether there is one, and it must be from this run. */
 bool ext_fatal_is_due(struct ext_registry *registry);

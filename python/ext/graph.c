@@ -307,8 +307,7 @@ static PyObject *graph_freeze(PyObject *self, PyObject *unused)
     Py_END_ALLOW_THREADS;
     ext_graph_unlock(of(self));
     if (code != HR_OK)
-        return ext_raise(of(self)->registry->state, &error, NULL,
-                         ext_kept_take(of(self)->registry, &error));
+        return ext_raise_failure(of(self)->registry, &error, NULL), NULL;
     Py_RETURN_NONE;
 }
 

@@ -420,7 +420,7 @@ open_handle(struct ext_iter *iter, const struct hr_iter_options *options)
         ext_registry_begin(graph->registry);
         list_open(iter, state);
     } else {
-        ext_raise(state, &error, NULL, ext_kept_take(graph->registry, &error));
+        ext_raise_failure(graph->registry, &error, NULL);
     }
     atomic_fetch_sub(&opening, 1);
     return code;
@@ -547,17 +547,8 @@ static void interrupted(struct ext_iter *iter)
 
 static void raise_failure(struct ext_iter *iter, const struct hr_error *error)
 {
-    struct ext_registry *registry = iter->graph->registry;
-    PyObject *fatal = ext_fatal_take(registry);
-
-    if (fatal == NULL) {
-        ext_raise(state_of(iter), error, hr_iter_detail(iter->iter),
-                  ext_kept_take(registry, error));
-        return;
-    }
-    PyErr_SetObject((PyObject *)Py_TYPE(fatal), fatal);
-    Py_DECREF(fatal);
-    interrupted(iter);
+    if (ext_raise_failure(iter->graph->registry, error, hr_iter_detail(iter->iter)))
+        interrupted(iter);
 }
 
 /* The next batch; NULL with an exception set, or without one at the end. */

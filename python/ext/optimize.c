@@ -39,14 +39,10 @@ static bool look_around(void *user, uint64_t done, uint64_t all)
 static PyObject *
 fail(struct ext_graph *graph, const struct running *running, const struct hr_error *error)
 {
-    struct ext_registry *registry = graph->registry;
-    PyObject *fatal = ext_fatal_take(registry);
-
-    if (fatal != NULL && !running->raised)
-        PyErr_SetObject((PyObject *)Py_TYPE(fatal), fatal);
-    else if (!running->raised)
-        ext_raise(registry->state, error, NULL, ext_kept_take(registry, error));
-    Py_XDECREF(fatal);
+    if (running->raised)
+        Py_XDECREF(ext_fatal_take(graph->registry)); /* nobody asks for it */
+    else
+        ext_raise_failure(graph->registry, error, NULL);
     return NULL;
 }
 
@@ -69,8 +65,7 @@ static struct hr_graph *take_frozen(struct ext_graph *graph)
     if (code == HR_OK)
         return handle;
     hr_graph_unref(handle);
-    ext_raise(graph->registry->state, &error, NULL,
-              ext_kept_take(graph->registry, &error));
+    ext_raise_failure(graph->registry, &error, NULL);
     return NULL;
 }
 

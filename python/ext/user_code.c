@@ -11,6 +11,7 @@
 #include "user_code.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Looked up once per call, since the lookup is a function call. */
 static _Thread_local struct ext_thread this_thread;
@@ -535,6 +536,43 @@ enum hr_err ext_code_call(void *user, struct hr_code_call *call, struct hr_error
     pop(&frame);
     Py_DECREF(function);
     return result;
+}
+
+/* A key as bytes: those of bytes, else the text of the value, which is a number or a str.
+ */
+static PyObject *key_bytes(struct ext_code *code, size_t output, uint64_t index)
+{
+    PyObject *function, *value = NULL, *text = NULL, *bytes = NULL;
+
+    ext_mutex_lock(&code->registry->mutex);
+    function = Py_XNewRef(code->key);
+    ext_mutex_unlock(&code->registry->mutex);
+    if (function != NULL)
+        value = PyObject_CallFunction(function, "nK", (Py_ssize_t)output,
+                                      (unsigned long long)index);
+    if (value != NULL && PyBytes_Check(value))
+        bytes = Py_NewRef(value);
+    else if (value != NULL && (text = PyObject_Str(value)) != NULL)
+        bytes = PyUnicode_AsUTF8String(text);
+    Py_XDECREF(text);
+    Py_XDECREF(value);
+    Py_XDECREF(function);
+    return bytes;
+}
+
+/* Called with the interpreter's lock, which enter has taken. */
+enum hr_err ext_code_key(void *user, size_t output, uint64_t index, char *text,
+                         size_t room, size_t *ret_bytes, struct hr_error *reterr)
+{
+    struct ext_code *code = user;
+    PyObject *bytes = key_bytes(code, output, index);
+
+    if (bytes == NULL)
+        return ext_key_fail(code->registry, reterr);
+    *ret_bytes = (size_t)PyBytes_Size(bytes);
+    memcpy(text, PyBytes_AsString(bytes), *ret_bytes < room ? *ret_bytes : room);
+    Py_DECREF(bytes);
+    return HR_OK;
 }
 
 PyObject *ext_current_record(PyObject *module, PyObject *unused)

@@ -44,6 +44,8 @@ struct ext_call *ext_call_current(void);
 void *ext_code_enter(void *user);
 void ext_code_leave(void *user, void *token);
 enum hr_err ext_code_call(void *user, struct hr_code_call *call, struct hr_error *reterr);
+enum hr_err ext_code_key(void *user, size_t output, uint64_t index, char *text,
+                         size_t room, size_t *ret_bytes, struct hr_error *reterr);
 
 /* ---- code_registry.c ---- */
 
@@ -67,5 +69,7 @@ static inline bool ext_registry_is_due(const struct ext_registry *registry)
 /* The exception that is set ends the call: turns it into an error, and keeps it. */
 enum hr_err
 ext_call_fail(struct ext_call *frame, enum hr_err code, struct hr_error *reterr);
+/* The same outside of a call, for what makes keys. */
+enum hr_err ext_key_fail(struct ext_registry *registry, struct hr_error *reterr);
 
 #endif

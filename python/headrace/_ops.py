@@ -4039,10 +4039,11 @@ def order_split(
     name, it is that of a key of the source: path, stem, index, or a field that was
     dropped.  Sources know keys without decoding or reading whole records: files their
     paths, labels and columns; archives the key of a record as `path`, and its integers
-    and texts; packed records their integers and texts. A damaged record is known by its
-    number, and reading it reports the damage. With `index`, records keep their part
-    only if others are added after them. The split comes before any shuffle, filter or
-    batch.
+    and texts; packed records their numbers and texts; code.source what the code says
+    that it knows, such as the columns of a frame in Python. A damaged record is known
+    by its number, and reading it reports the damage. With `index`, records keep their
+    part only if others are added after them. The split comes before any shuffle, filter
+    or batch.
 
     Args:
         pipeline: what the operator reads.
@@ -4053,7 +4054,7 @@ def order_split(
             not; int, 0 to 9e+15, default 0.
         by: the key: path (of the file, below the source's folder; in an archive the
             record's key), stem (the file's name without its ending), a field that is
-            known before a record is read (a label, a column, an integer or a text of an
+            known before a record is read (a label, a column, a number or a text of an
             archive, or what steps before the split make of these), or index (the
             record's number in the source); string, default path.
         group: a regular expression (POSIX, extended: [0-9], not \\d, and no .*?): what

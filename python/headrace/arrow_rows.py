@@ -64,6 +64,15 @@ def class_names(dataset: Any) -> dict[str, list[str]]:
     return found
 
 
+def plain_columns(dataset: Any) -> list[str]:
+    """The columns of a Hugging Face dataset that are numbers and texts in its items."""
+    if not _is_dataset(dataset) or dataset.format["type"] == "custom":
+        return []
+    datasets = sys.modules["datasets"]
+    plain = (datasets.Value, datasets.ClassLabel)
+    return [key for key in dataset.format["columns"] if isinstance(dataset.features[key], plain)]
+
+
 def of(dataset: Any, items: Structure) -> object | None:
     """What `_headrace.arrow_rows` made of the fields of the items; None: they are made by calling it."""
     table = getattr(dataset, "table", None)

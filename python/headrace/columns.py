@@ -7,10 +7,12 @@ like any data set. Tables on disk (Lance, pyarrow.dataset) give the rows that a 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import key_columns
 from ._check import checked_op
 from ._numpy import np
 from .dataset import source_of
@@ -38,6 +40,13 @@ class Columns:
         """A row that has the types of the columns, for columns without rows; None: there is none."""
         values = [column.stand_in if isinstance(column, _Arrow) else _zero(column) for column in self.columns]
         return None if any(value is None for value in values) else self._item(values)
+
+    @property
+    def key_columns(self) -> Sequence[Any]:
+        """Of each field; None where it is no number or text."""
+        return [
+            c if key_columns.is_key(c.stand_in if isinstance(c, _Arrow) else _zero(c)) else None for c in self.columns
+        ]
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -105,8 +114,23 @@ class Stored(Columns):
 
     @property
     def stand_in(self) -> Any:
-        values = [_zero_of(self.dataset.schema.field(key).type) for key in self._keys]
+        values = self._zeros()
         return None if any(value is None for value in values) else self._item(values)
+
+    @property
+    def key_columns(self) -> Sequence[Any]:
+        if not hasattr(self.dataset, "to_table"):
+            return ()
+        return [
+            key_columns.Lazy(functools.partial(self._column, key)) if key_columns.is_key(zero) else None
+            for key, zero in zip(self._keys, self._zeros(), strict=True)
+        ]
+
+    def _zeros(self) -> list[Any]:
+        return [_zero_of(self.dataset.schema.field(key).type) for key in self._keys]
+
+    def _column(self, key: str) -> Sequence[Any]:
+        return _values(self.dataset.to_table(columns=[key]).column(0))
 
     def __len__(self) -> int:
         return int(self._count)

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
-from . import _headrace, arrow_rows, fieldspec, seeding, structure
+from . import _headrace, arrow_rows, fieldspec, key_columns, seeding, structure
 from ._check import checked_op, nearest
 from ._numpy import np
 from ._types import Variant
@@ -80,11 +80,12 @@ class DatasetCall(Holder):
     An IndexError is an error here, not the end, since the length is known.
     """
 
-    __slots__ = ("arrow", "layout")
+    __slots__ = ("_columns", "arrow", "layout")
 
     def __init__(self, dataset: Any, layout: Layout | None, arrow: object = None) -> None:
         self.dataset, self.layout = dataset, layout
         self.arrow = arrow  # its rows, which the engine then reads without calling this
+        self._columns = key_columns.of(dataset, () if layout is None else leaves(layout.items))
 
     def __reduce__(self) -> Any:
         return DatasetCall, (self.dataset, self.layout)
@@ -99,6 +100,15 @@ class DatasetCall(Holder):
         except (IndexError, StopIteration) as error:
             raise LookupError(f"there is no item {index}, although len() says so: {error}") from error
         return item if self.layout is None else split(self.layout.items, item)
+
+    @property
+    def keys(self) -> int:
+        """The fields that records are known by before they are made, as bits."""
+        return sum(1 << at for at, column in enumerate(self._columns) if column is not None)
+
+    def key(self, field: int, index: int) -> Any:
+        """The value of a field, a number or a text, without the rest of the record."""
+        return key_columns.text_of(self._columns[field][index])
 
     @property
     def several(self) -> Callable[[list[int]], list[Any]] | None:

@@ -40,9 +40,10 @@ def split(
         seed: another seed gives another division. The loader's seed does not matter.
         by: the key: "path" (of a file, below the folder of its source; in a tar archive the key of the
             record, the name up to its ending), a field that is known before a record is read, such as
-            "label", a column of a labels file, an integer or a text in archives and packed records, or
-            what steps before the split (`lower_text`, `rename`, `cast`) make of these, or "index" (the
-            number in the source; records keep their part only if others are added after them).
+            "label", a column of a labels file, a table or a frame, a number or a text in archives and
+            packed records, or what steps before the split (`lower_text`, `rename`, `cast`) make of these,
+            or "index" (the number in the source; records keep their part only if others are added after
+            them).
         group: a regular expression (POSIX, extended); what it matches in the key is used in place
             of the key: "^[^/]+" keeps the files of each folder together.
 

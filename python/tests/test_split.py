@@ -281,7 +281,7 @@ def test_what_is_not_known_before_reading_is_refused_with_what_is(tmp_path: path
     text.write_text("a\nb\nc\n")
     hr.lines(text).save(graph)
     subprocess.run([command, "pack", graph, "-o", tmp_path / "t", "-q", "--format", "tfrecord"], check=True)
-    with pytest.raises(hr.ArgumentError, match=r"known are: index .* 'headrace pack' has written all integers"):
+    with pytest.raises(hr.ArgumentError, match=r"known are: index .* 'headrace pack' has written all numbers"):
         hr.split(hr.tfrecord(tmp_path / "t"), [0.5, 0.5], by="label")[0].fields  # noqa: B018
 
 

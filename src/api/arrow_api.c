@@ -4,6 +4,7 @@
  */
 #include "headrace/arrow.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "core/alloc.h"
 #include "core/bisect.h"
 #include "core/error.h"
-#include "op/value.h"
+#include "ops/columns.h"
 
 #define COLUMNS_MAX 64 /* as many as a record can have fields */
 
@@ -377,6 +378,31 @@ call_row(void *user, struct hr_code_call *call, struct hr_error *reterr)
     return HR_OK;
 }
 
+static enum hr_err call_key(void *user, size_t output, uint64_t index, char *text,
+                            size_t room, size_t *ret_bytes, struct hr_error *reterr)
+{
+    const struct hr_arrow *arrow = user;
+    int64_t row = arrow->rows != NULL ? arrow->rows[index] : (int64_t)index;
+    const struct chunk *chunk = find_chunk(arrow, row);
+    struct hr_arrow_cell cell;
+    struct hr_str key;
+    enum hr_err code;
+
+    assert(output < arrow->count && index < hr_arrow_count(arrow));
+    hr__str_init(&key);
+    code = hr__arrow_cell(&arrow->columns[output], &chunk->views[output],
+                          row - (int64_t)chunk->first, &cell, reterr);
+    if (code == HR_OK)
+        code = hr__columns_key(&arrow->columns[output], &cell, &key, reterr);
+    if (code == HR_OK && !hr__str_ok(&key))
+        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    *ret_bytes = key.length;
+    if (code == HR_OK)
+        memcpy(text, hr__str_text(&key), key.length < room ? key.length : room);
+    hr__str_finish(&key);
+    return code;
+}
+
 static void release(void *user)
 {
     hr_arrow_unref(user);
@@ -385,6 +411,12 @@ static void release(void *user)
 void hr_arrow_code(struct hr_arrow *arrow, struct hr_code *ret_code)
 {
     atomic_fetch_add(&arrow->refs, 1);
-    *ret_code = (struct hr_code){
-        .identity = "", .user = arrow, .call = call_row, .release = release};
+    *ret_code = (struct hr_code){.identity = "",
+                                 .user = arrow,
+                                 .call = call_row,
+                                 .release = release,
+                                 .key = call_key};
+    for (size_t i = 0; i < arrow->count; i++)
+        if (hr__columns_is_key(&arrow->columns[i]))
+            ret_code->keys |= (uint64_t)1 << i;
 }

@@ -205,6 +205,39 @@ TEST(rows_of_arrays_are_records)
     check_rows(rows, 4);
 }
 
+static void
+check_key(const struct hr_code *code, size_t output, uint64_t index, const char *expected)
+{
+    size_t bytes = 0, length = strlen(expected);
+    char key[8];
+
+    memset(key, '?', sizeof key);
+    CHECK_OK(code->key(code->user, output, index, key, 2, &bytes, NULL));
+    CHECK_EQ_INT(bytes, length);
+    CHECK_EQ_INT(key[2], '?');
+    CHECK_OK(code->key(code->user, output, index, key, sizeof key, &bytes, NULL));
+    CHECK(memcmp(key, expected, length) == 0);
+}
+
+TEST(numbers_and_texts_are_keys)
+{
+    static const int64_t rows[] = {4, 0, 1, 3};
+    struct ArrowArrayStream stream = stream_of_two();
+    struct hr_arrow *arrow;
+    struct hr_code code;
+
+    CHECK_OK(hr_arrow_create(&stream, rows, 4, &arrow, NULL));
+    hr_arrow_code(arrow, &code);
+    hr_arrow_unref(arrow);
+    CHECK_EQ_INT(code.keys, 3); /* not the lists */
+    check_key(&code, 0, 0, "4");
+    check_key(&code, 0, 3, "-3");
+    check_key(&code, 1, 0, "ddd");
+    check_key(&code, 1, 2, "");
+    code.release(code.user);
+    CHECK_EQ_INT(released, 2);
+}
+
 static void check_refused(enum hr_err code, const int64_t *rows, const char *words)
 {
     struct ArrowArrayStream stream = stream_of_two();

@@ -164,7 +164,7 @@ static enum hr_err refuse(const struct hr_graph_node *source, const char *by,
              "which changes when others are added before it)%s",
              source->name, by, hr__str_text(&tail),
              source->op->source.key_name == NULL && source->op->source.locate != NULL
-                 ? ". Of records that 'headrace pack' has written all integers and texts "
+                 ? ". Of records that 'headrace pack' has written all numbers and texts "
                    "are known"
                  : "");
     hr__str_finish(&tail);

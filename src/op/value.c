@@ -194,3 +194,20 @@ bool hr__value_may_wait(struct hr_thread *thread, const struct hr_value *value,
     thread->failed_node = 0;
     return true;
 }
+
+void hr__number_text(struct hr_str *out, enum hr_dtype dtype, const void *data)
+{
+    double number;
+    float small;
+
+    assert(hr__has_number_text(dtype));
+    if (dtype == HR_F64) {
+        memcpy(&number, data, sizeof number);
+        hr__str_add_double(out, number);
+    } else if (dtype == HR_F32) {
+        memcpy(&small, data, sizeof small);
+        hr__str_add_double(out, (double)small);
+    } else {
+        hr__str_addf(out, "%lld", (long long)hr__integer_at(dtype, data));
+    }
+}

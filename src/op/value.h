@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "core/str.h"
 #include "headrace/buffer.h"
 
 enum hr_value_kind {
@@ -155,5 +156,15 @@ static inline int64_t hr__integer_at(enum hr_dtype dtype, const void *data)
         number |= UINT64_MAX << 8 * bytes;
     return (int64_t)number;
 }
+
+/* Whether hr__number_text() knows the numbers. */
+static inline bool hr__has_number_text(enum hr_dtype dtype)
+{
+    return dtype != HR_F16 && dtype != HR_BF16 && dtype != HR_DTYPE_NONE;
+}
+
+/* Appends the number at `data`, which need not be aligned, in the shortest decimal form
+ * that reads back equal. */
+void hr__number_text(struct hr_str *out, enum hr_dtype dtype, const void *data);
 
 #endif

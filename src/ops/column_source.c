@@ -363,18 +363,13 @@ enum hr_err hr__column_source_apply(struct hr_op_ctx *ctx)
     return code;
 }
 
-/* ---- keys: integers and texts ---- */
+/* ---- keys: numbers and texts ---- */
 
 static size_t key_column(const struct hr_column_source *state, size_t i)
 {
-    for (size_t k = 0; k < state->columns->count; k++) {
-        const struct hr_arrow_column *column = &state->columns->items[k];
-        bool number = column->kind == HR_ARROW_NUMBER && column->dtype != HR_F16 &&
-                      column->dtype != HR_F32 && column->dtype != HR_F64;
-
-        if ((number || column->is_text) && i-- == 0)
+    for (size_t k = 0; k < state->columns->count; k++)
+        if (hr__columns_is_key(&state->columns->items[k]) && i-- == 0)
             return k;
-    }
     return state->columns->count;
 }
 
@@ -399,21 +394,15 @@ hr__column_source_key(const void *params, const void *made, size_t i, uint64_t i
     struct hr_buffer *owner;
     struct hr_arrow_cell cell;
     enum hr_err code;
-    int64_t number;
 
     (void)params;
     code = state->format->begin(state->files, &row, error);
     if (code == HR_OK)
         code = state->format->cell(state->files, &row, at, &cell, &owner, error);
-    if (code == HR_OK && !cell.is_null && !is_bytes(column))
-        code = hr__arrow_elements(column, &cell, &number, error);
+    if (code == HR_OK && !cell.is_null)
+        code = hr__columns_key(column, &cell, out, error);
     if (code == HR_ERR_FORMAT || code == HR_ERR_RANGE || (code == HR_OK && cell.is_null))
         hr__str_addf(out, "%llu", (unsigned long long)index);
-    else if (code == HR_OK && is_bytes(column))
-        hr__str_add_bytes(out, cell.bytes > 0 ? (const void *)cell.data : "",
-                          (size_t)cell.bytes);
-    else if (code == HR_OK)
-        hr__str_addf(out, "%lld", (long long)hr__integer_at(column->dtype, &number));
     state->format->end(&row);
     if (code == HR_OK && cell.is_null)
         return HR_ERR_NOT_FOUND;

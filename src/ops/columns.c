@@ -3,6 +3,7 @@
  */
 #include "ops/columns.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -170,5 +171,21 @@ hr__columns_map(const struct hr_window *window, size_t at, struct hr_store_map *
     }
     *ret_map = map;
     *ret_mapped = true;
+    return HR_OK;
+}
+
+enum hr_err
+hr__columns_key(const struct hr_arrow_column *column, const struct hr_arrow_cell *cell,
+                struct hr_str *out, struct hr_error *reterr)
+{
+    int64_t number; /* of any dtype */
+
+    assert(hr__columns_is_key(column) && !cell->is_null);
+    if (column->kind == HR_ARROW_NUMBER) {
+        HR_TRY(hr__arrow_elements(column, cell, &number, reterr));
+        hr__number_text(out, column->dtype, &number);
+    } else if (cell->bytes > 0) {
+        hr__str_add_bytes(out, cell->data, (size_t)cell->bytes);
+    }
     return HR_OK;
 }

@@ -8,6 +8,7 @@
 #include "codec/arrow.h"
 #include "op/param.h"
 #include "op/schema.h"
+#include "op/value.h"
 #include "store/window.h"
 
 struct hr_columns {
@@ -31,5 +32,18 @@ hr__columns_find(struct hr_columns *columns, const struct hr_names *names,
 HR_CHECK enum hr_err
 hr__columns_map(const struct hr_window *window, size_t at, struct hr_store_map *ret_map,
                 bool *ret_mapped, struct hr_error *reterr);
+
+/* Whether the column's cells can be keys (struct hr_keys): numbers and texts. */
+static inline bool hr__columns_is_key(const struct hr_arrow_column *column)
+{
+    return column->is_text ||
+           (column->kind == HR_ARROW_NUMBER && hr__has_number_text(column->dtype));
+}
+
+/* Appends a cell that is not null as a key, of such a column. HR_ERR_RANGE as
+ * hr__arrow_elements(). */
+HR_CHECK enum hr_err
+hr__columns_key(const struct hr_arrow_column *column, const struct hr_arrow_cell *cell,
+                struct hr_str *out, struct hr_error *reterr);
 
 #endif

@@ -38,8 +38,8 @@ static const struct hr_param split_params[] = {
                     "the key: path (of the file, below the source's folder; in an "
                     "archive the record's key), stem (the file's name without its "
                     "ending), a field that is known before a record is read (a label, a "
-                    "column, an integer or a text of an archive, or what steps before "
-                    "the split make of these), or index (the record's number in the "
+                    "column, a number or a text of an archive, or what steps before the "
+                    "split make of these), or index (the record's number in the "
                     "source)"),
     HR_P_STRING(struct split, group,
                 .help = "a regular expression (POSIX, extended: [0-9], not \\d, and no "
@@ -366,10 +366,11 @@ const struct hr_op hr_op_order_split = {
         "dropped.\n\n"
         "Sources know keys without decoding or reading whole records: files their paths, "
         "labels and columns; archives the key of a record as `path`, and its integers "
-        "and texts; packed records their integers and texts. A damaged record is known "
-        "by its number, and reading it reports the damage. With `index`, records keep "
-        "their part only if others are added after them. The split comes before any "
-        "shuffle, filter or batch.",
+        "and texts; packed records their numbers and texts; code.source what the code "
+        "says that it knows, such as the columns of a frame in Python. A damaged record "
+        "is known by its number, and reading it reports the damage. With `index`, "
+        "records keep their part only if others are added after them. The split comes "
+        "before any shuffle, filter or batch.",
     .version = 1,
     .kind = HR_OP_ORDER,
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,

@@ -441,14 +441,16 @@ static uint32_t hdf5_apply_rows(struct hr_op_ctx *ctx, const struct hr_source_ro
 
 /* ---- keys ---- */
 
-/* The fields that are one integer. */
+/* The fields that are one number. */
 static size_t key_field(const struct hr_hdf5_files *files, size_t i)
 {
     for (size_t k = 0; k < files->count; k++) {
         const struct hr_hdf5_item *item = &files->files[0].items[k];
         enum hr_hdf5_class class = item->dataset->type.class;
+        bool number =
+            class == HR_HDF5_INTEGER || class == HR_HDF5_BOOL || class == HR_HDF5_FLOAT;
 
-        if (item->npy.ndim == 1 && (class == HR_HDF5_INTEGER || class == HR_HDF5_BOOL) &&
+        if (item->npy.ndim == 1 && number && hr__has_number_text(item->npy.dtype) &&
             i-- == 0)
             return k;
     }
@@ -513,7 +515,7 @@ static enum hr_err hdf5_key(const void *params, const void *made, size_t i,
     hr__hdf5_fill(item->dataset, fill, item->bytes);
     if (code == HR_OK &&
         hr__hdf5_convert(item, slab.data != NULL ? slab.data : fill, (char *)&number, 1))
-        hr__str_addf(out, "%lld", (long long)hr__integer_at(item->npy.dtype, &number));
+        hr__number_text(out, item->npy.dtype, &number);
     else if (code == HR_OK) /* a bad record */
         code = hr__fail(error, HR_ERR_FORMAT, "its number has no value in its dtype");
     hr_buffer_unref(slab.owner);

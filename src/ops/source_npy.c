@@ -767,14 +767,13 @@ static uint32_t npy_apply_rows(struct hr_op_ctx *ctx, const struct hr_source_row
 
 /* ---- keys ---- */
 
-/* Arrays of one integer per record. */
+/* Arrays of one number per record. */
 static size_t key_array(const struct state *state, size_t i)
 {
     for (size_t k = 0; k < state->count; k++) {
         const struct hr_npy *npy = &state->files[0].arrays[k].npy;
 
-        if (npy->ndim == 1 && npy->dtype != HR_F16 && npy->dtype != HR_F32 &&
-            npy->dtype != HR_F64 && i-- == 0)
+        if (npy->ndim == 1 && hr__has_number_text(npy->dtype) && i-- == 0)
             return k;
     }
     return state->count;
@@ -814,7 +813,7 @@ static enum hr_err npy_key(const void *params, const void *made, size_t i, uint6
         hr__str_addf(out, "%llu", (unsigned long long)index);
         return hr__fail(error, HR_ERR_FORMAT, "its number has no value in its dtype");
     }
-    hr__str_addf(out, "%lld", (long long)hr__integer_at(array->npy.dtype, &number));
+    hr__number_text(out, array->npy.dtype, &number);
     return HR_OK;
 }
 

@@ -177,15 +177,13 @@ static const char *records_note(const void *state)
 
 /* ---- keys ---- */
 
-/* Integers and byte strings that no decoder reads. */
+/* Numbers and byte strings that no decoder reads. */
 static bool is_key(const struct hr_field *field)
 {
     if (field->kind == HR_FIELD_BYTES)
         return field->meaning != HR_MEANING_ENCODED;
-    if (field->kind != HR_FIELD_TENSOR || field->ndim > 0)
-        return false;
-    return field->dtype != HR_F16 && field->dtype != HR_BF16 && field->dtype != HR_F32 &&
-           field->dtype != HR_F64;
+    return field->kind == HR_FIELD_TENSOR && field->ndim == 0 &&
+           hr__has_number_text(field->dtype);
 }
 
 static const struct hr_field *key_field(const struct state *state, size_t i)
@@ -221,7 +219,7 @@ static void add_value(const struct hr_field *field, const void *data, size_t byt
                       struct hr_str *out)
 {
     if (field->kind == HR_FIELD_TENSOR)
-        hr__str_addf(out, "%lld", (long long)hr__integer_at(field->dtype, data));
+        hr__number_text(out, field->dtype, data);
     else
         hr__str_add_bytes(out, data, bytes);
 }
