@@ -392,10 +392,11 @@ def to_headrace(field: _headrace.Field) -> _headrace.Field:
 
 
 class Device:
-    """Copies fields to a torch device through pinned memory, on a separate stream.
+    """Copies fields to a torch device through pinned memory.
 
-    A batch is copied while the device works on the previous one. Later work on the tensors
-    waits for the copy, by the usual rules of streams.
+    The copy to pinned memory is made in the thread that asks for the field; the transfer runs on
+    a separate stream, beside work that was queued before. Later work on the tensors waits for the
+    transfer, by the usual rules of streams.
     """
 
     def __init__(self, device: Any, pin_memory: bool) -> None:
@@ -422,7 +423,11 @@ class Device:
                 f"device='{device}': torch sees {torch.cuda.device_count()} CUDA devices here, numbered from 0",
                 param="device",
             )
-        self._stream = self._torch.cuda.Stream(self._device) if self._cuda else None
+        self._stream = None
+        if self._cuda:
+            if self._device.index is None:  # the same GPU for copies and waits, whichever is current later
+                self._device = torch.device("cuda", torch.cuda.current_device())
+            self._stream = torch.cuda.Stream(self._device)
 
     def __call__(self, field: _headrace.Field) -> Any:
         made = to_torch(field)
