@@ -51,3 +51,11 @@ class VisionPhotos(Photos):
 
     def __getitem__(self, at: int) -> Any:
         return self.transform(vision.read(self.files[at % len(self.files)]))
+
+
+class LevelPhotos(Photos):
+    """Decode, random crop, flip: uint8 CHW, for a model that normalises on its device."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self.transform = v2.Compose(self.transform.transforms[:3])
