@@ -62,10 +62,11 @@ class Scenes:
         return self.items[at]
 
 
-def pipeline(scenes: Scenes) -> hr.Pipeline:
+def pipeline(scenes: Scenes, *fields: str) -> hr.Pipeline:
+    """The scenes; `fields` of those that move with an image are declared, by default all."""
     pipe = hr.from_dataset(scenes)
-    for field, kind in (("image", "image"), ("mask", "mask"), ("boxes", "boxes"), ("points", "points")):
-        pipe = pipe.kind(field, kind)
+    for field in fields or MOVED:
+        pipe = pipe.kind(field, field)  # type: ignore[arg-type]
     return pipe
 
 
@@ -232,7 +233,7 @@ def test_fixed_size_crop(seed: int) -> None:
 @pytest.mark.parametrize("angle", [-90, 17, 33.5, 180])
 def test_rotations_move_boxes_within_half_a_pixel(seed: int, angle: float) -> None:
     scenes = Scenes(seed)
-    pipe = pipeline(scenes).rotate([angle, angle], field=["image", "boxes"])
+    pipe = pipeline(scenes, "image", "boxes").rotate([angle, angle], field=["image", "boxes"])
     for item, ours in zip(scenes.items, moved(pipe, seed), strict=True):
         other = tv.rotate(theirs(item)["boxes"], angle)
         assert np.abs(ours["boxes"] - np.asarray(other)).max() <= 0.5
@@ -285,7 +286,19 @@ def test_elastic(seed: int, interpolation: Any) -> None:
         drawn = v2.ElasticTransform([300, 200], [4, 6]).make_params([other["image"]])["displacement"][0]
         for found, one in zip(spread, (grid[0], drawn), strict=True):
             found.append(float((one.double() ** 2).mean()))
-    assert 0.8 < sum(spread[0]) / sum(spread[1]) < 1.25
+    assert 0.6 < sum(spread[0]) / sum(spread[1]) < 1.65  # of random draws: 6 % are beyond 0.8 to 1.25
+
+
+def perspective_ties(height: int, width: int, start: Any, end: Any) -> Any:
+    """Which pixels of the result have their middle between two of the image: nearest may take either."""
+    rows, values = [], []
+    for (x, y), (u, v) in zip(end, start, strict=True):
+        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+        values += [u, v]
+    a, b, c, d, e, f, g, h = np.linalg.solve(np.array(rows, float), np.array(values, float))
+    y, x = np.mgrid[0:height, 0:width] + 0.5
+    places = np.stack([a * x + b * y + c, d * x + e * y + f]) / (g * x + h * y + 1)
+    return (np.abs(places - places.round()) < 1e-3).any(axis=0)
 
 
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear"])
@@ -307,12 +320,15 @@ def test_perspective(seed: int, interpolation: Any) -> None:
         image = tv.perspective(other["image"], start, ours["points"].tolist(), mode, fill=77)
         array = image.permute(1, 2, 0).numpy().astype(int)
         differs = np.abs(ours["image"].astype(int) - array).max(axis=2) > (0 if interpolation == "nearest" else 1)
-        if interpolation == "bilinear":  # on the border torchvision takes the share of the image twice
+        ties = perspective_ties(height, width, start, ours["points"].tolist())
+        if interpolation == "nearest":
+            differs &= ~ties
+        else:  # on the border torchvision takes the share of the image twice
             share = tv.perspective(torch.ones(1, height, width), start, ours["points"].tolist(), mode, fill=0)
             differs &= (share[0] == 0).numpy() | (share[0] > 0.9999).numpy()
         assert differs.mean() < 0.005, differs.mean()
         mask = tv.perspective(other["mask"], start, ours["points"].tolist(), fill=255).permute(1, 2, 0).numpy()
-        assert (ours["mask"] != mask).mean() < 0.005
+        assert ((ours["mask"] != mask)[:, :, 0] & ~ties).mean() < 0.005
         boxes = tv.perspective(other["boxes"], start, ours["points"].tolist())
         assert np.abs(ours["boxes"] - np.asarray(boxes)).max() <= 0.5
         assert np.abs(ours["points"] - start).max() <= max(height, width) / 4 + 1
@@ -557,7 +573,7 @@ def chw(image: np.ndarray[Any, Any]) -> Any:
 def test_every_step_of_rand_augment(seed: int) -> None:
     scenes = noisy(seed, 200)
     method = v2.RandAugment(num_ops=1, magnitude=11, fill=[10.0, 20.0, 30.0])
-    pipe = pipeline(scenes).rand_augment(num_ops=1, magnitude=11, fill=[10, 20, 30])
+    pipe = pipeline(scenes, "image").rand_augment(num_ops=1, magnitude=11, fill=[10, 20, 30])
     drawn: dict[str, int] = {}
     for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
         image, ours = chw(item["image"]), chw(made["image"])
@@ -571,7 +587,7 @@ def test_two_steps_of_rand_augment(seed: int) -> None:
     """Tables are joined where they can be; the levels are those of two steps."""
     scenes = noisy(seed, 8, side=40)
     method = v2.RandAugment(fill=[10.0, 20.0, 30.0])
-    pipe = pipeline(scenes).rand_augment(fill=[10, 20, 30])
+    pipe = pipeline(scenes, "image").rand_augment(fill=[10, 20, 30])
     for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
         image, ours = chw(item["image"]), chw(made["image"])
         found = False
@@ -587,7 +603,7 @@ def test_two_steps_of_rand_augment(seed: int) -> None:
 def test_trivial_augment_wide(seed: int) -> None:
     scenes = noisy(seed, 40)
     method = v2.TrivialAugmentWide(fill=[7.0])
-    pipe = pipeline(scenes).trivial_augment_wide(fill=7)
+    pipe = pipeline(scenes, "image").trivial_augment_wide(fill=7)
     drawn = set()
     for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
         image, ours = chw(item["image"]), chw(made["image"])
@@ -602,7 +618,7 @@ def test_auto_augment(seed: int, policy: Any) -> None:
     """A result is that of a pair of the policy, or of one of its steps, or the image."""
     scenes = noisy(seed, 24, side=40)
     method = v2.AutoAugment(policy, fill=[9.0])
-    pipe = pipeline(scenes).auto_augment(policy=policy.value, fill=9)
+    pipe = pipeline(scenes, "image").auto_augment(policy=policy.value, fill=9)
     unchanged = 0
     for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
         image, ours = chw(item["image"]), chw(made["image"])
@@ -632,7 +648,7 @@ def test_aug_mix_of_one_step(seed: int) -> None:
     """
     scenes = noisy(seed, 20, side=40)
     method = v2.AugMix()
-    pipe = pipeline(scenes).aug_mix(mixture_width=1, chain_depth=1)
+    pipe = pipeline(scenes, "image").aug_mix(mixture_width=1, chain_depth=1)
     for item, made in zip(scenes.items, moved(pipe, seed), strict=True):
         image, ours = chw(item["image"]), chw(made["image"]).double()
         misses = []
@@ -671,8 +687,11 @@ def test_what_belongs_to_the_image_follows_an_augmentation(seed: int) -> None:
 def test_vision_has_torchvisions_arguments() -> None:
     shown = {torch.float32: "float32", v2.AutoAugmentPolicy.IMAGENET: "imagenet"}
 
+    def default(value: Any) -> Any:  # InterpolationMode is a str in newer versions
+        return value.value if isinstance(value, v2.InterpolationMode) else shown.get(value, value)
+
     def arguments(kind: type) -> list[Any]:
-        return [(p.name, shown.get(p.default, p.default)) for p in inspect.signature(kind).parameters.values()]
+        return [(p.name, default(p.default)) for p in inspect.signature(kind).parameters.values()]
 
     ours = {
         name: kind
@@ -713,8 +732,8 @@ FIXED: list[tuple[str, tuple[Any, ...], float, float]] = [
     ("RandomAutocontrast", (1.0,), 1, 0),
     ("RandomEqualize", (1.0,), 0, 0),
     ("RandomRotation", ((30, 30),), 0, 0.02),
-    ("RandomRotation", ((30, 30), "nearest", False, (11.0, 40.0)), 0, 0.02),
-    ("RandomAffine", ((15, 15), None, None, None, "nearest", 0, (60, 3)), 0, 0.02),
+    ("RandomRotation", ((30, 30), v2.InterpolationMode.NEAREST, False, (11.0, 40.0)), 0, 0.02),
+    ("RandomAffine", ((15, 15), None, None, None, v2.InterpolationMode.NEAREST, 0, (60, 3)), 0, 0.02),
     ("RandomAffine", ((15, 15), None, (1.2, 1.2), (5, 5)), 0, 0.02),
 ]
 
