@@ -143,13 +143,16 @@ HR_API void hr_code_detail(struct hr_code_call *call, const char *text);
  * start: creates a process that calls hr_code_serve(fd) on its copy of `fd`, and leaves
  * the caller's `fd` open and unchanged. *ret_id identifies the process for kill. It must
  * not fork a process that has threads. kill: makes the process exit soon; it may have
- * exited already. Both are called from the engine's threads, one at a time.
+ * exited already. ended: writes how a process that closed its end has done so, as "was
+ * killed by SIGSEGV"; leaves the text as it is if that is unknown. May be NULL. All are
+ * called from the engine's threads, one at a time.
  */
 struct hr_code_host {
     void *user;
     enum hr_err (*start)(void *user, int fd, int64_t *ret_id, struct hr_error *reterr);
     void (*kill)(void *user, int64_t id);
     void (*release)(void *user);
+    void (*ended)(void *user, int64_t id, char *text, size_t room);
 };
 
 /* Sets the host for steps that run in worker processes: nodes with `variant: processes`,

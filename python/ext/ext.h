@@ -345,7 +345,8 @@ PyObject *ext_serve(PyObject *module, PyObject *args);
 
 /* ---- host.c ---- */
 
-int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill);
+int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill,
+                 PyObject *ended);
 int ext_host_visit(struct ext_host *host, visitproc visit, void *arg);
 void ext_host_clear(struct ext_graph *graph);
 

@@ -283,13 +283,14 @@ static PyObject *graph_code(PyObject *self, PyObject *args)
 
 static PyObject *graph_host(PyObject *self, PyObject *args)
 {
-    PyObject *start, *kill;
+    PyObject *start, *kill, *ended;
 
-    if (!PyArg_ParseTuple(args, "OO:host", &start, &kill))
+    if (!PyArg_ParseTuple(args, "OOO:host", &start, &kill, &ended))
         return NULL;
-    if (!PyCallable_Check(start) || !PyCallable_Check(kill))
-        return PyErr_SetString(PyExc_TypeError, "start and kill are functions"), NULL;
-    if (ext_host_set(of(self), start, kill) < 0)
+    if (!PyCallable_Check(start) || !PyCallable_Check(kill) || !PyCallable_Check(ended))
+        return PyErr_SetString(PyExc_TypeError, "start, kill and ended are functions"),
+               NULL;
+    if (ext_host_set(of(self), start, kill, ended) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

@@ -1,6 +1,6 @@
 /*
- * How worker processes are started: two Python functions as struct hr_code_host. Like the
- * functions of user code they belong to the graph; the library may outlive them.
+ * How worker processes are started: three Python functions as struct hr_code_host. Like
+ * the functions of user code they belong to the graph; the library may outlive them.
  */
 #include "ext.h"
 
@@ -9,10 +9,10 @@
 struct ext_host {
     atomic_int refs;
     struct ext_mutex mutex;
-    PyObject *start, *kill; /* NULL once the graph is gone */
+    PyObject *start, *kill, *ended; /* NULL once the graph is gone */
 };
 
-/* A new reference to one of the two functions; NULL once the graph has dropped them. */
+/* A new reference to one of the functions; NULL once the graph has dropped them. */
 static PyObject *function_of(struct ext_host *host, PyObject *const *which)
 {
     PyObject *function;
@@ -86,29 +86,54 @@ static void host_kill(void *user, int64_t id)
     PyGILState_Release(lock);
 }
 
+static void host_ended(void *user, int64_t id, char *text, size_t room)
+{
+    struct ext_host *host = user;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    PyObject *ended = function_of(host, &host->ended), *words = NULL, *bytes = NULL;
+
+    if (ended != NULL)
+        words = PyObject_CallFunction(ended, "L", (long long)id);
+    if (words != NULL)
+        bytes = ext_utf8(words);
+    if (bytes != NULL)
+        snprintf(text, room, "%s", PyBytes_AsString(bytes));
+    PyErr_Clear(); /* then it is unknown */
+    Py_XDECREF(bytes);
+    Py_XDECREF(words);
+    Py_XDECREF(ended);
+    PyGILState_Release(lock);
+}
+
 /* Drops the graph's reference and its functions: later calls find none. */
 static void drop(struct ext_host *host)
 {
-    PyObject *start, *kill;
+    PyObject *start, *kill, *ended;
 
     if (host == NULL)
         return;
     ext_mutex_lock(&host->mutex);
     start = host->start;
     kill = host->kill;
-    host->start = host->kill = NULL;
+    ended = host->ended;
+    host->start = host->kill = host->ended = NULL;
     ext_mutex_unlock(&host->mutex);
     Py_XDECREF(start);
     Py_XDECREF(kill);
+    Py_XDECREF(ended);
     host_release(host);
 }
 
-int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill)
+int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill,
+                 PyObject *ended)
 {
     struct ext_host *host = calloc(1, sizeof *host), *old = NULL;
     struct hr_error error = {0};
-    struct hr_code_host given = {
-        .user = host, .start = host_start, .kill = host_kill, .release = host_release};
+    struct hr_code_host given = {.user = host,
+                                 .start = host_start,
+                                 .kill = host_kill,
+                                 .release = host_release,
+                                 .ended = host_ended};
     enum hr_err code;
 
     if (host == NULL) {
@@ -124,6 +149,7 @@ int ext_host_set(struct ext_graph *graph, PyObject *start, PyObject *kill)
     if (code == HR_OK) {
         host->start = Py_NewRef(start);
         host->kill = Py_NewRef(kill);
+        host->ended = Py_NewRef(ended);
         old = graph->host;
         graph->host = host;
     }
@@ -140,6 +166,7 @@ int ext_host_visit(struct ext_host *host, visitproc visit, void *arg)
 {
     Py_VISIT(host->start);
     Py_VISIT(host->kill);
+    Py_VISIT(host->ended);
     return 0;
 }
 

@@ -142,7 +142,7 @@ class Graph:
         arrays, copies that may be kept (docs/decisions/0012). Outputs may be int, float, bool, bytes, str,
         anything with the buffer protocol, or anything numpy.asarray takes.
         """
-    def host(self, start: Callable[[int], int], kill: Callable[[int], None]) -> None:
+    def host(self, start: Callable[[int], int], kill: Callable[[int], None], ended: Callable[[int], str]) -> None:
         """How to start a worker process on a socket (hr_graph_code_host)."""
     def freeze(self) -> None: ...
     def fingerprint(self) -> str: ...

@@ -604,7 +604,7 @@ def assemble(nodes: list[Node], probing: bool = False, anywhere: bool = False) -
             from .host import Host
 
             host = Host(codes.for_workers, codes.memory)
-            graph.host(host.start, host.kill)
+            graph.host(host.start, host.kill, host.ended)
     return graph, host
 
 

@@ -15,6 +15,7 @@ import json
 import os
 import pickle
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from .pickling import Memory, PickledCode
 _ENV = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
 _ATTEMPTS = 3  # at starting a worker, when the process that starts them is killed
+_END_SECONDS = 1.0  # for a worker whose socket is closed to end
 _POLL_MS = 100  # between looks whether a worker is still wanted
 
 # What a worker process runs first. `python -m` would put the working directory on the
@@ -152,6 +154,16 @@ class Nursery:
             self.process.wait()
 
 
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit status {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:  # a real-time signal
+        name = f"signal {-code}"
+    return f"was killed by {name}" + (", perhaps because the machine ran out of memory" if name == "SIGKILL" else "")
+
+
 class Host:
     """Starts and ends workers for the engine; shared by the iterators of a graph.
 
@@ -210,6 +222,16 @@ class Host:
         elif nursery is not None:
             with contextlib.suppress(CodeError):
                 nursery.ask({"do": "kill", "pid": pid}, [], answer=False)
+
+    def ended(self, pid: int) -> str:
+        """How worker `pid`, which has closed its end, has ended: "was killed by SIGSEGV"; "" if that is unknown."""
+        code: int | None = None
+        with self._lock, contextlib.suppress(CodeError, subprocess.TimeoutExpired):
+            if pid in self._single:
+                code = self._single[pid].process.wait(_END_SECONDS)
+            elif self._nursery is not None:
+                code = self._nursery.ask({"do": "tell", "pid": pid}, [])["code"]
+        return "" if code is None else _ending(code)
 
     def warm(self) -> Nursery:
         """The nursery; started if there is none."""

@@ -22,6 +22,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,8 @@ from . import _headrace, pickling, seeding
 
 HEADER_BYTES = 1 << 16
 IDLE_SECONDS = 20.0  # after which a nursery without workers ends
+_END_SECONDS = 1.0  # for a worker whose socket is closed to end
+_CODES_KEPT = 64
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 64 << 20  # freed memory that a worker keeps, at most
@@ -123,15 +126,30 @@ def _fork(sock: socket.socket, fd: int, found: dict[str, Found]) -> int:
         os._exit(code)
 
 
-def _reap(children: set[int]) -> None:
+def _reap(children: set[int], codes: dict[int, int]) -> None:
+    """Of the children that have ended keeps the exit codes, those of the last ones."""
     for pid in list(children):
-        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended == pid:
             children.discard(pid)
+            codes[pid] = os.waitstatus_to_exitcode(status)
+            if len(codes) > _CODES_KEPT:
+                del codes[next(iter(codes))]
+
+
+def _exit_code(pid: int, children: set[int], codes: dict[int, int]) -> int | None:
+    """The exit code of a child that is about to end; None: it does not."""
+    until = time.monotonic() + _END_SECONDS
+    while pid in children and time.monotonic() < until:
+        time.sleep(0.002)
+        _reap(children, codes)
+    return codes.pop(pid, None)
 
 
 def _loop(sock: socket.socket, found: dict[str, Found]) -> None:
     """Forks and kills workers on request, until the parent ends."""
     children: set[int] = set()
+    codes: dict[int, int] = {}
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_read, False)
     os.set_blocking(wake_write, False)
@@ -144,7 +162,7 @@ def _loop(sock: socket.socket, found: dict[str, Found]) -> None:
                 return
             if wake_read in ready:
                 os.read(wake_read, 4096)
-                _reap(children)
+                _reap(children, codes)
             if sock.fileno() not in ready:
                 continue
             got = _receive(sock)
@@ -160,6 +178,8 @@ def _loop(sock: socket.socket, found: dict[str, Found]) -> None:
                 os._exit(_serve(fds[0], found))
             elif message["do"] == "kill" and message["pid"] in children:
                 os.kill(message["pid"], signal.SIGKILL)
+            elif message["do"] == "tell":
+                _reply(sock, code=_exit_code(message["pid"], children, codes))
             for fd in fds:
                 os.close(fd)
     finally:

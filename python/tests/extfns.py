@@ -262,7 +262,7 @@ def served() -> None:
         return len(servers)
 
     made = with_code("map", passed_on, "processes")
-    made.host(start, lambda number: None)
+    made.host(start, lambda number: None, str)
     run(made, epochs=1)
     for server in servers:
         server.join()

@@ -93,7 +93,7 @@ def test_a_frozen_graph_takes_nothing_more() -> None:
     for change in (
         lambda: made.add("source.range", None, [], None),
         lambda: made.code("f", "f", "map", len),
-        lambda: made.host(lambda fd: 0, lambda pid: None),
+        lambda: made.host(lambda fd: 0, lambda pid: None, str),
     ):
         with pytest.raises(ext.Error) as raised:
             change()

@@ -16,8 +16,10 @@ from collections.abc import Callable
 
 import pytest
 
+import badfns
 import headrace as hr
 import stuckfns
+import threadfns
 import userfns
 
 PACKAGE = pathlib.Path(hr.__file__).parent
@@ -190,6 +192,22 @@ def _status(pid: int) -> dict[str, str]:
     except OSError:
         return {}
     return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (badfns.Dies("SIGSEGV"), "was killed by SIGSEGV"),
+        (badfns.Dies("SIGKILL"), "was killed by SIGKILL, perhaps because the machine ran out of memory"),
+        (badfns.Dies(3), "ended with exit status 3"),
+        (threadfns.die, "was killed by SIGBUS"),  # each worker is a process of its own
+    ],
+)
+def test_an_error_says_how_a_worker_ended(function: Callable[[int], int], words: str) -> None:
+    pipe = hr.range(40).map(function, variant="processes").batch(4)
+    with pytest.raises(hr.CodeError, match=f"died in the code of node 'code.map'.*; the last one {words} ") as caught:
+        list(pipe.loader(threads=2))
+    assert caught.value.record == 13
 
 
 def test_close_ends_a_loop_whose_workers_are_still_importing(children: Callable[[], set[int]]) -> None:

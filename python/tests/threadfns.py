@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 
@@ -10,3 +12,9 @@ threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 
 def negate(x: int) -> int:
     return -x
+
+
+def die(x: int) -> int:
+    if x == 13:
+        os.kill(os.getpid(), signal.SIGBUS)
+    return x

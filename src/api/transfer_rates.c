@@ -181,7 +181,7 @@ static double measure_with(size_t bytes, size_t count, char *memory,
                                             .nodes = 1};
     const int64_t dims[1] = {(int64_t)bytes};
     struct peer peer = {.fd = -1};
-    const struct hr_code_host host = {&peer, start, kill_peer, NULL};
+    const struct hr_code_host host = {.user = &peer, .start = start, .kill = kill_peer};
     struct requests requests = {NULL, records, count};
     double ns = HR_PROFILE_UNKNOWN;
 

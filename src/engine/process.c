@@ -42,6 +42,17 @@ static void host_kill(void *user, int64_t id)
     pthread_mutex_unlock(&engine->host_lock);
 }
 
+static void host_ended(void *user, int64_t id, char *text, size_t room)
+{
+    struct hr_engine *engine = user;
+    const struct hr_code_host *host = &engine->graph->codes->host;
+
+    pthread_mutex_lock(&engine->host_lock);
+    if (host->ended != NULL)
+        host->ended(host->user, id, text, room);
+    pthread_mutex_unlock(&engine->host_lock);
+}
+
 enum hr_err hr__process_host(struct hr_engine *engine, const struct hr_program *program,
                              struct hr_error *reterr)
 {
@@ -59,7 +70,8 @@ enum hr_err hr__process_host(struct hr_engine *engine, const struct hr_program *
             return HR_ERR_STATE;
         }
     }
-    engine->host = (struct hr_code_host){engine, host_start, host_kill, NULL};
+    engine->host = (struct hr_code_host){
+        .user = engine, .start = host_start, .kill = host_kill, .ended = host_ended};
     return HR_OK;
 }
 

@@ -44,6 +44,20 @@ void hr__peer_part(struct hr_peer *peer, bool kill)
     }
 }
 
+const char *hr__peer_ended(const struct hr_peer *peer, char *text, size_t room)
+{
+    static const char start[] = "; the last one ";
+    size_t length = sizeof start - 1;
+
+    assert(room > length);
+    memcpy(text, start, sizeof start);
+    if (peer->event.fd >= 0 && peer->host->ended != NULL)
+        peer->host->ended(peer->host->user, peer->id, text + length, room - length);
+    if (text[length] == '\0')
+        text[0] = '\0';
+    return text;
+}
+
 static enum hr_err
 send_hello(struct hr_peer *peer, size_t program_bytes, struct hr_error *reterr)
 {

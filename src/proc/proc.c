@@ -332,6 +332,7 @@ static void fail_record(struct hr_proc *proc, struct hr_proc_progress *progress,
     uint32_t step = result->step < proc->program->step_count ? result->step : 0;
     const char *node =
         proc->program->step_count > 0 ? proc->program->steps[step].node : "";
+    char text[HR_PEER_ENDED];
 
     memset(error, 0, sizeof *error);
     if (result->nonsense != NULL)
@@ -341,8 +342,8 @@ static void fail_record(struct hr_proc *proc, struct hr_proc_progress *progress,
     else
         hr__fail(error, HR_ERR_IO,
                  "worker process died in the code of node '%s' at this record, %d times "
-                 "in a row",
-                 node, HR_PROC_DEATHS_MAX);
+                 "in a row%s",
+                 node, HR_PROC_DEATHS_MAX, hr__peer_ended(proc->peer, text, sizeof text));
     snprintf(error->node, sizeof error->node, "%s", node);
     bad_record(proc, progress, HR_ERR_IO, step);
 }
@@ -387,12 +388,14 @@ static enum hr_err after_death(struct hr_proc *proc, const struct request_result
                                struct hr_error *reterr)
 {
     struct hr_proc_progress *progress = &proc->progress;
+    char text[HR_PEER_ENDED];
 
     if (!result->blamed && result->nonsense == NULL) {
         if (++progress->lost == HR_PROC_DEATHS_MAX)
             return hr__fail(reterr, HR_ERR_IO,
-                            "worker processes die before they begin, %d in a row",
-                            HR_PROC_DEATHS_MAX);
+                            "worker processes die before they begin, %d in a row%s",
+                            HR_PROC_DEATHS_MAX,
+                            hr__peer_ended(proc->peer, text, sizeof text));
         return HR_OK;
     }
     progress->lost = 0;

@@ -68,6 +68,7 @@ TEST(a_record_that_kills_three_peers_is_bad_by_itself)
         }
         CHECK_EQ_INT(n->records[i].code, HR_ERR_IO);
         CHECK_HAS(n->records[i].error.message, "worker process died");
+        CHECK_HAS(n->records[i].error.message, "in a row; the last one was killed by 9");
         CHECK_EQ_STR(n->records[i].error.node, "mine");
     }
     close_program(proc);

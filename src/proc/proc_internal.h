@@ -87,6 +87,10 @@ static inline struct hr_proc_out_head *hr__peer_out_head(const struct hr_peer *p
 HR_CHECK enum hr_err hr__peer_begin(struct hr_peer *peer, struct hr_error *reterr);
 /* Let it go, politely or not. */
 void hr__peer_part(struct hr_peer *peer, bool kill);
+/* "; the last one was killed by SIGSEGV" for a peer that has ended, as far as the host
+ * knows, else "". Returns `text`. */
+#define HR_PEER_ENDED 120 /* bytes of it */
+const char *hr__peer_ended(const struct hr_peer *peer, char *text, size_t room);
 bool hr__peer_cancelled(const struct hr_peer *peer);
 enum hr_err hr__peer_fail_cancelled(struct hr_error *reterr);
 

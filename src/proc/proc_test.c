@@ -228,7 +228,7 @@ host_cannot(void *user, int fd, int64_t *ret_id, struct hr_error *reterr)
 TEST(a_host_that_cannot_start_is_reported)
 {
     int fds = check_open_files();
-    struct hr_code_host none = {NULL, host_cannot, host_kill, NULL};
+    struct hr_code_host none = {.start = host_cannot, .kill = host_kill};
     struct hr_code_host brief = host;
     struct single s = {0};
     struct hr_error error = {0};

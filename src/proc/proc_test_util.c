@@ -73,7 +73,19 @@ void host_kill(void *user, int64_t id)
     kill((pid_t)id, SIGKILL);
 }
 
-const struct hr_code_host host = {NULL, host_start, host_kill, NULL};
+/* Leaves the peer to reap(). */
+static void host_ended(void *user, int64_t id, char *text, size_t room)
+{
+    siginfo_t info = {0};
+
+    (void)user;
+    CHECK(waitid(P_PID, (id_t)id, &info, WEXITED | WNOWAIT) == 0);
+    snprintf(text, room, "%s %d",
+             info.si_code == CLD_EXITED ? "ended with" : "was killed by", info.si_status);
+}
+
+const struct hr_code_host host = {
+    .start = host_start, .kill = host_kill, .ended = host_ended};
 
 int reap(void)
 {

@@ -83,7 +83,7 @@ static void host_kill(void *user, int64_t id)
 enum hr_err
 peers_host(struct peers *peers, struct hr_graph *graph, struct hr_error *reterr)
 {
-    struct hr_code_host host = {peers, host_start, host_kill, NULL};
+    struct hr_code_host host = {.user = peers, .start = host_start, .kill = host_kill};
 
     return hr_graph_code_host(graph, &host, reterr);
 }
