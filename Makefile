@@ -12,7 +12,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters check-dataloader check-pythons check-freethreaded asan ubsan tsan asan-python tsan-python soak-resume soak-service nightly debug-python torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters check-dataloader check-torchvision check-pythons check-freethreaded asan ubsan tsan asan-python tsan-python soak-resume soak-service nightly debug-python torture neon fuzz golden-update bench bench-peers \
 	pixels format layers docs docs-site readme-pictures wheel wheels install clean
 
 make-all: $(BUILD)/build.ninja
@@ -24,6 +24,7 @@ help:
 	@echo 'make check             build, run all tests and checks; ends with "N passed, N failed"'
 	@echo 'make check-adapters    test the Python package with torch, Lightning, Trainer, JAX, TensorFlow, Ray'
 	@echo 'make check-dataloader  run PyTorch'\''s and torchdata'\''s tests of their loaders through hr.DataLoader (FILES=)'
+	@echo 'make check-torchvision  compare the transforms of images, masks and boxes with torchvision'\''s'
 	@echo 'make check-pythons     test the wheel with this machine'\''s other CPythons'
 	@echo 'make check-freethreaded  test the Python package on free-threaded CPython'
 	@echo 'make asan ubsan tsan   run the tests under a sanitizer'
@@ -78,6 +79,13 @@ check-adapters:
 check-dataloader:
 	@sh tools/deps.sh wheel
 	@sh tools/check-dataloader $(BUILD) $(FILES)
+
+check-torchvision:
+	@sh tools/deps.sh check
+	@test -e $(BUILD)/build.ninja || $(setup)
+	@meson configure $(BUILD) -Dpython=true
+	@ninja -C $(BUILD)
+	@tools/check-torchvision $(BUILD)
 
 check-pythons: wheel
 	@sh tools/check-pythons
