@@ -184,7 +184,7 @@ def test_what_is_none_in_all_items_is_left_out() -> None:
     batch = next(iter(hr.from_dataset(halves).batch(9).loader(output="numpy")))
     assert [*flat({name: batch[name] for name in batch})] == ["image.bytes", "label", "half"]
     some = datasets.Dataset.from_dict({"x": [1, 2], "note": [None, "a"]})
-    with pytest.raises(hr.DtypeError, match="field 'note' is a NoneType"):
+    with pytest.raises(hr.DtypeError, match="field 'note' is None, and batches hold none"):
         next(iter(hr.from_dataset(some).batch(2).loader()))
 
 
