@@ -43,7 +43,8 @@ static enum hr_err
 decode(struct hr_op_ctx *ctx, const void *data, size_t bytes, const struct hr_pixels *to)
 {
     struct hr_image_decoder *decoder;
-    struct hr_image_request request = {.width = to->width, .height = to->height};
+    struct hr_image_request request = {
+        .channels = HR_CHANNELS_UNCHANGED, .width = to->width, .height = to->height};
     struct hr_image_info info;
     struct hr_image_part part;
 

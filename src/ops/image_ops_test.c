@@ -891,6 +891,7 @@ TEST(jpeg_loses_what_its_quality_loses)
 {
     uint8_t levels[16 * 16 * 3];
     uint64_t lost[2] = {0};
+    const uint8_t *gray;
     struct hr_rng rng;
 
     bench_init(&bench);
@@ -908,6 +909,14 @@ TEST(jpeg_loses_what_its_quality_loses)
             lost[low] += (uint64_t)abs(got[i] - levels[i]);
     }
     CHECK(lost[0] > 0 && lost[1] > lost[0]);
+    for (size_t i = 0; i < 16 * 16; i++)
+        levels[i] = (uint8_t)(8 * (i % 16) + 6 * (i / 16));
+    put_u8(levels, 16, 16, 1);
+    OP("image.jpeg", "{quality: 100}");
+    CHECK_EQ_INT(bench_value(&bench, "image")->bytes, 16 * 16);
+    gray = bench_value(&bench, "image")->data;
+    for (size_t i = 0; i < 16 * 16; i++)
+        CHECK(abs(gray[i] - (uint8_t)(8 * (i % 16) + 6 * (i / 16))) <= 3);
     memset(levels, 77, sizeof levels);
     put_u8(levels, 1, 1, 1);
     OP("image.jpeg", "{quality: [1, 100]}");
