@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/synth_picture.h"
 #include "headrace/dataset.h"
 #include "headrace/pack.h"
 
@@ -205,9 +206,13 @@ static void make_annotations(void)
     bench_path(annotations, sizeof(annotations), "instances.json");
     to = open_file(annotations, "w");
     fputs("{\"images\": [", to);
-    for (int i = 0; i < SCENE_PHOTOS; i++)
-        fprintf(to, "%s{\"id\": %d, \"file_name\": \"class_%04d/photo_%08d.jpg\"}",
-                i > 0 ? ", " : "", i, i % SCENE_CLASSES, i);
+    for (int i = 0; i < SCENE_PHOTOS; i++) {
+        struct hr_synth_front front;
+
+        hr__synth_front(i % SCENE_CLASSES, SCENE_CLASSES, &front);
+        fprintf(to, "%s{\"id\": %d, \"file_name\": \"%s/photo_%08d.jpg\"}",
+                i > 0 ? ", " : "", i, front.name, i);
+    }
     fputs("], \"annotations\": [", to);
     for (int i = 0; i < 7 * SCENE_PHOTOS; i++)
         fprintf(

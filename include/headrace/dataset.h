@@ -13,9 +13,11 @@ HR_BEGIN_DECLS
 typedef bool hr_progress_fn(void *user, uint64_t done, uint64_t all);
 
 /* Generates `count` JPEG photos in `classes` folders under `dir`, which is created if
- * missing: landscapes, in which the class decides what stands in front (a house, a tree,
- * a balloon; ten in turn) and its colour. Photo i depends only on (seed, i). Existing
- * photos of the same set are kept, so an interrupted call can be repeated to continue. */
+ * missing: landscapes. A folder is called after what stands in front: "balloon", "boat",
+ * ... "tree", ten things; with more classes the things differ in colour, "balloon_1",
+ * "balloon_2". Classes are numbered in the order of these names. Photo i depends only on
+ * (seed, i). Existing photos of the same set are kept, so an interrupted call can be
+ * repeated to continue. */
 struct hr_synth_photos {
     uint64_t seed, count;
     int classes; /* default 10 */

@@ -1,6 +1,7 @@
 /*
  * api/dataset_test.c - synthetic data sets, index, digest, PNG.
  */
+#include "api/synth_picture.h"
 #include "core/alloc.h"
 #include "core/file.h"
 #include "headrace/dataset.h"
@@ -35,14 +36,36 @@ TEST(photos_depend_on_seed_and_number_only)
     many.count = 7;
     CHECK_OK(hr_synth_photos(in_temp(a, sizeof a, "few"), &few, NULL, NULL, NULL));
     CHECK_OK(hr_synth_photos(in_temp(b, sizeof b, "many"), &many, NULL, NULL, NULL));
-    snprintf(path, sizeof path, "%s/class_0001/photo_00000003.jpg", a);
+    snprintf(path, sizeof path, "%s/boat/photo_00000003.jpg", a);
     one = read_all(path, &one_bytes);
-    snprintf(path, sizeof path, "%s/class_0001/photo_00000003.jpg", b);
+    snprintf(path, sizeof path, "%s/boat/photo_00000003.jpg", b);
     two = read_all(path, &two_bytes);
     CHECK_EQ_INT(one_bytes, two_bytes);
     CHECK_BYTES(one, two, one_bytes);
     hr__free(one);
     hr__free(two);
+}
+
+TEST(folders_are_called_after_what_stands_in_front_in_the_order_of_classes)
+{
+    struct hr_synth_front front, before;
+
+    hr__synth_front(0, 10, &front);
+    CHECK_EQ_STR(front.name, "balloon");
+    hr__synth_front(9, 10, &front);
+    CHECK_EQ_STR(front.name, "tree");
+    hr__synth_front(19, 20, &front);
+    CHECK_EQ_STR(front.name, "tree_2");
+    hr__synth_front(0, 1000, &front);
+    CHECK_EQ_STR(front.name, "balloon_001");
+    for (int classes = 1; classes < 300; classes += 7) {
+        for (int i = 0; i < classes; i++) {
+            hr__synth_front(i, classes, &front);
+            CHECK(i == 0 || strcmp(before.name, front.name) < 0);
+            CHECK(i == 0 || before.thing != front.thing || before.hue < front.hue);
+            before = front;
+        }
+    }
 }
 
 TEST(a_photo_has_about_half_a_byte_a_pixel)
@@ -54,7 +77,7 @@ TEST(a_photo_has_about_half_a_byte_a_pixel)
 
     CHECK_OK(hr_synth_photos(in_temp(dir, sizeof dir, "half"), &what, NULL, NULL, NULL));
     for (int i = 0; i < 40; i++) {
-        snprintf(path, sizeof path, "%s/class_0000/photo_%08d.jpg", dir, i);
+        snprintf(path, sizeof path, "%s/balloon/photo_%08d.jpg", dir, i);
         CHECK(stat(path, &info) == 0);
         bytes += (uint64_t)info.st_size;
     }
@@ -68,8 +91,8 @@ TEST(whole_photos_are_kept_and_truncated_ones_made_again)
     struct stat before, after, whole;
 
     CHECK_OK(hr_synth_photos(in_temp(dir, sizeof dir, "kept"), &what, NULL, NULL, NULL));
-    snprintf(first, sizeof first, "%s/class_0000/photo_00000000.jpg", dir);
-    snprintf(second, sizeof second, "%s/class_0000/photo_00000001.jpg", dir);
+    snprintf(first, sizeof first, "%s/balloon/photo_00000000.jpg", dir);
+    snprintf(second, sizeof second, "%s/balloon/photo_00000001.jpg", dir);
     CHECK(stat(first, &before) == 0 && stat(second, &whole) == 0);
     CHECK(truncate(second, 100) == 0);
     CHECK_OK(hr_synth_photos(dir, &what, NULL, NULL, NULL));
@@ -105,9 +128,9 @@ TEST(the_caller_may_stop_it)
 
     in_temp(dir, sizeof dir, "stop");
     CHECK_ERR(HR_ERR_CANCELLED, hr_synth_photos(dir, &what, stop_at_two, NULL, NULL));
-    snprintf(path, sizeof path, "%s/class_0000/photo_00000001.jpg", dir);
+    snprintf(path, sizeof path, "%s/balloon/photo_00000001.jpg", dir);
     CHECK(access(path, F_OK) == 0);
-    snprintf(path, sizeof path, "%s/class_0000/photo_00000002.jpg", dir);
+    snprintf(path, sizeof path, "%s/balloon/photo_00000002.jpg", dir);
     CHECK(access(path, F_OK) != 0);
 }
 

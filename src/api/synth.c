@@ -38,12 +38,16 @@ static enum hr_err make_folder(const char *path, struct hr_error *reterr)
 /* The parameters of photo `at`. */
 struct photo {
     int32_t width, height;
-    int class;
     struct hr_jpeg_options jpeg;
 };
 
-static void choose_photo(const struct hr_synth_photos *what, struct hr_rng *rng,
-                         uint64_t at, struct photo *ret)
+static int class_of(const struct hr_synth_photos *what, uint64_t at)
+{
+    return (int)(at % (uint64_t)what->classes);
+}
+
+static void
+choose_photo(const struct hr_synth_photos *what, struct hr_rng *rng, struct photo *ret)
 {
     double factor = what->vary ? hr__rng_uniform(rng, 0.6, 1.6) : 1;
     uint64_t sampling = hr__rng_below(rng, 20), turned = hr__rng_below(rng, 4);
@@ -53,7 +57,6 @@ static void choose_photo(const struct hr_synth_photos *what, struct hr_rng *rng,
     *ret = (struct photo){
         .width = (int32_t)(what->width * factor + 0.5),
         .height = (int32_t)(what->height * factor + 0.5),
-        .class = (int)(at % (uint64_t)what->classes),
         .jpeg = {.quality = what->quality > 0 ? what->quality : quality,
                  .sampling_x = 2,
                  .sampling_y = 2}
@@ -76,14 +79,15 @@ static enum hr_err
 encode_photo(const struct hr_synth_photos *what, uint64_t at, struct hr_arena *arena,
              void **ret_data, size_t *ret_bytes, struct hr_error *reterr)
 {
+    struct hr_synth_front front;
     struct hr_pixels pixels;
     struct hr_rng rng;
     struct photo shot;
 
     hr__rng_init(&rng, what->seed, 0, at);
-    choose_photo(what, &rng, at, &shot);
-    if (!hr__synth_picture(&rng, shot.class, (float)shot.class / (float)what->classes,
-                           shot.width, shot.height, arena, &pixels))
+    choose_photo(what, &rng, &shot);
+    hr__synth_front(class_of(what, at), what->classes, &front);
+    if (!hr__synth_picture(&rng, &front, shot.width, shot.height, arena, &pixels))
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     return hr__image_encode_jpeg(&pixels, &shot.jpeg, ret_data, ret_bytes, reterr);
 }
@@ -142,13 +146,15 @@ static enum hr_err
 make_photo(const char *dir, const struct hr_synth_photos *what, uint64_t at,
            struct hr_arena *arena, struct hr_error *reterr)
 {
+    struct hr_synth_front front;
     char path[PATH_ROOM];
     void *data = NULL;
     size_t bytes = 0;
     enum hr_err err;
 
-    snprintf(path, sizeof(path), "%s/class_%04d/photo_%08llu.jpg", dir,
-             (int)(at % (uint64_t)what->classes), (unsigned long long)at);
+    hr__synth_front(class_of(what, at), what->classes, &front);
+    snprintf(path, sizeof(path), "%s/%s/photo_%08llu.jpg", dir, front.name,
+             (unsigned long long)at);
     if (is_whole_jpeg(path))
         return HR_OK;
     hr__arena_reset(arena);
@@ -163,7 +169,7 @@ make_photo(const char *dir, const struct hr_synth_photos *what, uint64_t at,
 static void mark_text(const struct hr_synth_photos *what, char *text, size_t room)
 {
     snprintf(text, room,
-             "{\"synth\": 1, \"seed\": %llu, \"classes\": %d, \"width\": %d, \"height\": "
+             "{\"synth\": 2, \"seed\": %llu, \"classes\": %d, \"width\": %d, \"height\": "
              "%d, \"quality\": %d, \"vary\": %s}\n",
              (unsigned long long)what->seed, what->classes, what->width, what->height,
              what->quality, what->vary ? "true" : "false");
@@ -230,7 +236,10 @@ enum hr_err hr_synth_photos(const char *dir, const struct hr_synth_photos *what,
     HR_TRY(make_folder(dir, reterr));
     HR_TRY(check_mark(dir, &full, reterr));
     for (int i = 0; i < full.classes && (uint64_t)i < full.count; i++) {
-        snprintf(path, sizeof(path), "%s/class_%04d", dir, i);
+        struct hr_synth_front front;
+
+        hr__synth_front(i, full.classes, &front);
+        snprintf(path, sizeof(path), "%s/%s", dir, front.name);
         HR_TRY(make_folder(path, reterr));
     }
     hr__arena_init(&arena);

@@ -8,6 +8,9 @@
  */
 #include "api/synth_picture.h"
 
+#include <assert.h>
+#include <stdio.h>
+
 #include "api/synth_paint.h"
 
 /* ---- things ---- */
@@ -25,103 +28,106 @@ struct part {
 #define PARTS_MAX 11
 
 /* clang-format off */
-static const struct part things[][PARTS_MAX] = {
-    { /* a house */
-        {WOOD, 4, {70, 60, 80, 60, 80, 98, 70, 98}},
-        {MAIN, 4, {10, 0, 90, 0, 90, 56, 10, 56}},
-        {ROOF, 3, {0, 54, 100, 54, 50, 95}},
-        {WOOD, 4, {42, 0, 58, 0, 58, 34, 42, 34}},
-        {GLASS, 4, {18, 22, 34, 22, 34, 42, 18, 42}},
-        {GLASS, 4, {66, 22, 82, 22, 82, 42, 66, 42}},
-    },
-    { /* a tree */
-        {WOOD, 4, {43, 0, 57, 0, 53, 50, 47, 50}},
-        {LEAF, 0, {30, 52, 22, 19}},
-        {LEAF, 0, {70, 52, 22, 19}},
-        {LEAF, 0, {50, 78, 24, 20}},
-        {LEAF, 0, {49, 60, 28, 22}},
-        {MAIN, 0, {36, 50, 5, 5}},
-        {MAIN, 0, {63, 58, 5, 5}},
-        {MAIN, 0, {50, 76, 5, 5}},
-    },
-    { /* a balloon */
-        {DARK, 4, {27, 42, 29, 42, 44, 14, 42, 14}},
-        {DARK, 4, {73, 42, 71, 42, 56, 14, 58, 14}},
-        {MAIN, 0, {50, 64, 34, 36}},
-        {PALE, 0, {50, 64, 20, 36}},
-        {MAIN, 0, {50, 64, 8, 36}},
-        {WOOD, 4, {42, 0, 58, 0, 60, 16, 40, 16}},
-    },
-    { /* a snowman */
-        {PALE, 0, {50, 22, 25, 23}},
-        {PALE, 0, {50, 54, 18, 17}},
-        {PALE, 0, {50, 79, 13, 13}},
-        {MAIN, 4, {38, 64, 62, 64, 62, 70, 38, 70}},
-        {DARK, 4, {34, 87, 66, 87, 66, 91, 34, 91}},
-        {DARK, 4, {41, 91, 59, 91, 59, 105, 41, 105}},
-        {ROOF, 3, {51, 80, 51, 76, 68, 77}},
-        {DARK, 0, {46, 83, 2, 2}},
-        {DARK, 0, {56, 83, 2, 2}},
-        {DARK, 0, {50, 56, 2, 2}},
-        {DARK, 0, {50, 48, 2, 2}},
-    },
-    { /* a sailing boat */
-        {WOOD, 4, {48, 18, 51, 18, 51, 98, 48, 98}},
-        {PALE, 3, {53, 26, 53, 95, 92, 26}},
-        {ROOF, 3, {46, 28, 46, 82, 16, 28}},
-        {MAIN, 4, {4, 22, 98, 22, 80, 0, 20, 0}},
-    },
-    { /* a mushroom */
-        {PALE, 4, {38, 0, 62, 0, 57, 52, 43, 52}},
-        {MAIN, 7, {6, 46, 94, 46, 90, 66, 74, 83, 50, 90, 26, 83, 10, 66}},
-        {PALE, 0, {34, 67, 7, 6}},
-        {PALE, 0, {60, 75, 8, 6}},
-        {PALE, 0, {78, 59, 6, 5}},
-        {PALE, 0, {20, 55, 5, 4}},
-        {PALE, 0, {52, 57, 6, 5}},
-    },
-    { /* a car */
-        {MAIN, 4, {20, 34, 34, 60, 68, 60, 82, 34}},
-        {MAIN, 6, {0, 12, 100, 12, 99, 30, 82, 37, 18, 37, 1, 31}},
-        {GLASS, 4, {27, 37, 37, 56, 50, 56, 50, 37}},
-        {GLASS, 4, {53, 37, 53, 56, 66, 56, 75, 37}},
-        {DARK, 0, {23, 12, 12, 12}},
-        {DARK, 0, {77, 12, 12, 12}},
-        {PALE, 0, {23, 12, 5, 5}},
-        {PALE, 0, {77, 12, 5, 5}},
-        {GOLD, 0, {96, 25, 3, 4}},
-    },
-    { /* a lighthouse */
-        {PALE, 4, {35, 0, 65, 0, 58, 78, 42, 78}},
-        {MAIN, 4, {36, 15, 64, 15, 62, 32, 38, 32}},
-        {MAIN, 4, {39, 48, 61, 48, 59, 64, 41, 64}},
-        {DARK, 4, {39, 76, 61, 76, 61, 80, 39, 80}},
-        {GOLD, 4, {43, 80, 57, 80, 57, 92, 43, 92}},
-        {ROOF, 3, {40, 91, 60, 91, 50, 104}},
-        {DARK, 4, {46, 0, 54, 0, 54, 11, 46, 11}},
-    },
-    { /* a flower */
-        {LEAF, 4, {48, 0, 53, 0, 52, 55, 48, 55}},
-        {LEAF, 0, {63, 24, 15, 6}},
-        {LEAF, 0, {37, 16, 15, 6}},
-        {MAIN, 0, {50, 86, 11, 14}},
-        {MAIN, 0, {67, 75, 14, 11}},
-        {MAIN, 0, {61, 56, 12, 13}},
-        {MAIN, 0, {39, 56, 12, 13}},
-        {MAIN, 0, {33, 75, 14, 11}},
-        {GOLD, 0, {50, 69, 11, 11}},
-    },
-    { /* a tent */
-        {WOOD, 4, {49, 60, 51, 60, 51, 95, 49, 95}},
-        {ROOF, 3, {51, 95, 51, 84, 68, 89}},
-        {MAIN, 3, {0, 0, 100, 0, 50, 76}},
-        {DARK, 3, {36, 0, 64, 0, 50, 50}},
-    },
+static const struct {
+    const char *name;
+    struct part parts[PARTS_MAX];
+} things[] = { /* in order of name */
+    {"balloon", {
+       {DARK, 4, {27, 42, 29, 42, 44, 14, 42, 14}},
+       {DARK, 4, {73, 42, 71, 42, 56, 14, 58, 14}},
+       {MAIN, 0, {50, 64, 34, 36}},
+       {PALE, 0, {50, 64, 20, 36}},
+       {MAIN, 0, {50, 64, 8, 36}},
+       {WOOD, 4, {42, 0, 58, 0, 60, 16, 40, 16}},
+    }},
+    {"boat", {
+       {WOOD, 4, {48, 18, 51, 18, 51, 98, 48, 98}},
+       {PALE, 3, {53, 26, 53, 95, 92, 26}},
+       {ROOF, 3, {46, 28, 46, 82, 16, 28}},
+       {MAIN, 4, {4, 22, 98, 22, 80, 0, 20, 0}},
+    }},
+    {"car", {
+       {MAIN, 4, {20, 34, 34, 60, 68, 60, 82, 34}},
+       {MAIN, 6, {0, 12, 100, 12, 99, 30, 82, 37, 18, 37, 1, 31}},
+       {GLASS, 4, {27, 37, 37, 56, 50, 56, 50, 37}},
+       {GLASS, 4, {53, 37, 53, 56, 66, 56, 75, 37}},
+       {DARK, 0, {23, 12, 12, 12}},
+       {DARK, 0, {77, 12, 12, 12}},
+       {PALE, 0, {23, 12, 5, 5}},
+       {PALE, 0, {77, 12, 5, 5}},
+       {GOLD, 0, {96, 25, 3, 4}},
+    }},
+    {"flower", {
+       {LEAF, 4, {48, 0, 53, 0, 52, 55, 48, 55}},
+       {LEAF, 0, {63, 24, 15, 6}},
+       {LEAF, 0, {37, 16, 15, 6}},
+       {MAIN, 0, {50, 86, 11, 14}},
+       {MAIN, 0, {67, 75, 14, 11}},
+       {MAIN, 0, {61, 56, 12, 13}},
+       {MAIN, 0, {39, 56, 12, 13}},
+       {MAIN, 0, {33, 75, 14, 11}},
+       {GOLD, 0, {50, 69, 11, 11}},
+    }},
+    {"house", {
+       {WOOD, 4, {70, 60, 80, 60, 80, 98, 70, 98}},
+       {MAIN, 4, {10, 0, 90, 0, 90, 56, 10, 56}},
+       {ROOF, 3, {0, 54, 100, 54, 50, 95}},
+       {WOOD, 4, {42, 0, 58, 0, 58, 34, 42, 34}},
+       {GLASS, 4, {18, 22, 34, 22, 34, 42, 18, 42}},
+       {GLASS, 4, {66, 22, 82, 22, 82, 42, 66, 42}},
+    }},
+    {"lighthouse", {
+       {PALE, 4, {35, 0, 65, 0, 58, 78, 42, 78}},
+       {MAIN, 4, {36, 15, 64, 15, 62, 32, 38, 32}},
+       {MAIN, 4, {39, 48, 61, 48, 59, 64, 41, 64}},
+       {DARK, 4, {39, 76, 61, 76, 61, 80, 39, 80}},
+       {GOLD, 4, {43, 80, 57, 80, 57, 92, 43, 92}},
+       {ROOF, 3, {40, 91, 60, 91, 50, 104}},
+       {DARK, 4, {46, 0, 54, 0, 54, 11, 46, 11}},
+    }},
+    {"mushroom", {
+       {PALE, 4, {38, 0, 62, 0, 57, 52, 43, 52}},
+       {MAIN, 7, {6, 46, 94, 46, 90, 66, 74, 83, 50, 90, 26, 83, 10, 66}},
+       {PALE, 0, {34, 67, 7, 6}},
+       {PALE, 0, {60, 75, 8, 6}},
+       {PALE, 0, {78, 59, 6, 5}},
+       {PALE, 0, {20, 55, 5, 4}},
+       {PALE, 0, {52, 57, 6, 5}},
+    }},
+    {"snowman", {
+       {PALE, 0, {50, 22, 25, 23}},
+       {PALE, 0, {50, 54, 18, 17}},
+       {PALE, 0, {50, 79, 13, 13}},
+       {MAIN, 4, {38, 64, 62, 64, 62, 70, 38, 70}},
+       {DARK, 4, {34, 87, 66, 87, 66, 91, 34, 91}},
+       {DARK, 4, {41, 91, 59, 91, 59, 105, 41, 105}},
+       {ROOF, 3, {51, 80, 51, 76, 68, 77}},
+       {DARK, 0, {46, 83, 2, 2}},
+       {DARK, 0, {56, 83, 2, 2}},
+       {DARK, 0, {50, 56, 2, 2}},
+       {DARK, 0, {50, 48, 2, 2}},
+    }},
+    {"tent", {
+       {WOOD, 4, {49, 60, 51, 60, 51, 95, 49, 95}},
+       {ROOF, 3, {51, 95, 51, 84, 68, 89}},
+       {MAIN, 3, {0, 0, 100, 0, 50, 76}},
+       {DARK, 3, {36, 0, 64, 0, 50, 50}},
+    }},
+    {"tree", {
+       {WOOD, 4, {43, 0, 57, 0, 53, 50, 47, 50}},
+       {LEAF, 0, {30, 52, 22, 19}},
+       {LEAF, 0, {70, 52, 22, 19}},
+       {LEAF, 0, {50, 78, 24, 20}},
+       {LEAF, 0, {49, 60, 28, 22}},
+       {MAIN, 0, {36, 50, 5, 5}},
+       {MAIN, 0, {63, 58, 5, 5}},
+       {MAIN, 0, {50, 76, 5, 5}},
+    }},
 };
 /* clang-format on */
 
 #define THINGS ((int)(sizeof things / sizeof *things))
-#define BALLOON 2
+#define BALLOON 0
 
 /* Where a thing stands. */
 struct stand {
@@ -183,7 +189,7 @@ static void draw_thing(struct hr_rng *rng, const struct hr_canvas *canvas, int t
 
     mix_paints(rng, hue, paints);
     for (int i = 0; i < PARTS_MAX; i++) {
-        const struct part *part = &things[thing][i];
+        const struct part *part = &things[thing].parts[i];
 
         if (part->at[2] != 0)
             draw_part(canvas, part, &paints[part->tint], stand);
@@ -286,13 +292,28 @@ draw_land(struct hr_rng *rng, const struct hr_canvas *canvas, struct hr_arena *a
     return horizon;
 }
 
-bool hr__synth_picture(struct hr_rng *rng, int class, float hue, int32_t width,
-                       int32_t height, struct hr_arena *arena,
+void hr__synth_front(int class, int classes, struct hr_synth_front *ret_front)
+{
+    int each = (classes + THINGS - 1) / THINGS, thing = class / each, kind = class % each;
+    char number[16];
+    int digits = snprintf(number, sizeof number, "%d", each);
+
+    assert(class >= 0 && class < classes && thing < THINGS);
+    ret_front->thing = thing;
+    ret_front->hue = (float)kind / (float)each + (float)thing / (float)THINGS;
+    if (each == 1)
+        snprintf(ret_front->name, sizeof ret_front->name, "%s", things[thing].name);
+    else
+        snprintf(ret_front->name, sizeof ret_front->name, "%s_%0*d", things[thing].name,
+                 digits, kind + 1);
+}
+
+bool hr__synth_picture(struct hr_rng *rng, const struct hr_synth_front *front,
+                       int32_t width, int32_t height, struct hr_arena *arena,
                        struct hr_pixels *ret_pixels)
 {
     struct hr_paint shadow = {{{56, 64, 46}}, 16, 0.04f, 0.006f};
     float side = (float)(width < height ? width : height), horizon;
-    int thing = class % THINGS;
     struct hr_canvas canvas;
     struct stand stand;
 
@@ -307,9 +328,10 @@ bool hr__synth_picture(struct hr_rng *rng, int class, float hue, int32_t width,
     stand.mirrored = hr__rng_below(rng, 2) == 0;
     hr__paint_ellipse(&canvas, &shadow, stand.foot, 0.5f * stand.size,
                       0.05f * stand.size);
-    if (thing == BALLOON)
+    if (front->thing == BALLOON)
         stand.foot.y -= between(rng, 0.1f, 0.3f) * (float)height;
-    draw_thing(rng, &canvas, thing, hue + between(rng, -0.04f, 0.04f), &stand);
+    draw_thing(rng, &canvas, front->thing, front->hue + between(rng, -0.04f, 0.04f),
+               &stand);
     hr__paint_grain(&canvas, rng, 24 + (int32_t)hr__rng_below(rng, 36));
     *ret_pixels = hr__pixels_u8(canvas.pixels, width, height, 3);
     return true;

@@ -157,8 +157,8 @@ const struct cli_command cmd_synth = {
     .args_max = 2,
     .text =
         "photos: a folder of JPEG photos in label folders: landscapes, in which the "
-        "label "
-        "decides what stands in front. names: many empty files in "
+        "folder's name says what stands in front: a balloon, a boat, a car. names: many "
+        "empty files in "
         "folders. range: a text file with one number per line. Photo i depends only on "
         "the seed and i. Existing files are kept, so an interrupted run can continue.",
     CLI_OPTIONS(synth_table, struct synth_options),

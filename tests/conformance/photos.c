@@ -6,14 +6,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/synth_picture.h"
 #include "headrace/dataset.h"
 #include "tests/support/check.h"
+
+#define CLASSES 4
 
 static void make(const char *dir)
 {
     const struct hr_synth_photos what = {.seed = 5,
                                          .count = PHOTOS,
-                                         .classes = 4,
+                                         .classes = CLASSES,
                                          .width = 150,
                                          .height = 110,
                                          .vary = true};
@@ -78,7 +81,10 @@ const char *photos_broken(int every)
     snprintf(dir, sizeof dirs[0], "%s/broken%d", check_temp_dir(), every);
     make(dir);
     for (int i = 3, kind = 0; i < PHOTOS; i += every, kind++) {
-        snprintf(path, sizeof path, "%s/class_%04d/photo_%08d.jpg", dir, i % 4, i);
+        struct hr_synth_front front;
+
+        hr__synth_front(i % CLASSES, CLASSES, &front);
+        snprintf(path, sizeof path, "%s/%s/photo_%08d.jpg", dir, front.name, i);
         damage(path, kind);
     }
     return dir;

@@ -202,7 +202,7 @@ TEST(a_replaced_file_is_detected_by_its_contents)
 
     make_photos(dir);
     for (int i = 0; i < 2; i++) {
-        snprintf(paths[i], sizeof paths[i], "%s/class_0000/photo_%08d.jpg", dir, i + 3);
+        snprintf(paths[i], sizeof paths[i], "%s/balloon/photo_%08d.jpg", dir, i + 3);
         CHECK_OK(hr__file_read(paths[i], 1 << 24, &data[i], &bytes[i], NULL));
     }
     longer = bytes[0] > bytes[1] ? bytes[0] : bytes[1];
@@ -237,7 +237,7 @@ TEST(damaged_photos_have_the_same_outcome)
 
     make_photos(dir);
     for (int i = 0; i < PHOTOS; i += 3) {
-        snprintf(path, sizeof path, "%s/class_0000/photo_%08d.jpg", dir, i);
+        snprintf(path, sizeof path, "%s/balloon/photo_%08d.jpg", dir, i);
         CHECK_EQ_INT(stat(path, &info), 0);
         CHECK_EQ_INT(truncate(path, info.st_size * (2 + i % 5) / 7), 0);
     }

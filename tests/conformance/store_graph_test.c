@@ -125,9 +125,9 @@ TEST(patterns_choose_the_same_objects)
 {
     char files[600];
 
-    snprintf(files, sizeof files, "%s/class_*[13]/*.jpg", photos_good());
+    snprintf(files, sizeof files, "%s/[b-c]*[rt]/*.jpg", photos_good());
     (void)photos_in_memory();
-    check_same(graph_text, files, "mem://photos/class_*[13]/*.jpg", "folder");
+    check_same(graph_text, files, "mem://photos/[b-c]*[rt]/*.jpg", "folder");
 }
 
 TEST(lines_and_arrays_are_read_where_they_lie)
@@ -332,8 +332,8 @@ TEST(rows_are_read_from_any_store)
 
 TEST(a_list_of_labels_names_objects)
 {
-    static const char list[] = "path,label\nclass_0001/photo_00000001.jpg,b\n"
-                               "class_0000/photo_00000000.jpg,a\n";
+    static const char list[] = "path,label\nboat/photo_00000001.jpg,b\n"
+                               "balloon/photo_00000000.jpg,a\n";
     char path[600];
 
     snprintf(path, sizeof path, "%s/labels.csv", check_temp_dir());

@@ -85,11 +85,11 @@ TEST(a_printed_graph_has_the_classes_that_it_found)
     graph = parse(text, "g.yaml");
     CHECK_OK(hr_graph_field_info(graph, 1, 1, &label));
     CHECK_EQ_INT(label.class_count, 2);
-    CHECK_EQ_STR(label.classes[1], "class_0001");
+    CHECK_EQ_STR(label.classes[1], "boat");
     CHECK_OK(hr_graph_print(graph, HR_GRAPH_JSON, &printed, NULL));
     CHECK_HAS(printed, "\"${d}\"");
     CHECK_HAS(printed, "\"classes\"");
-    CHECK_HAS(printed, "\"class_0001\"");
+    CHECK_HAS(printed, "\"boat\"");
     again = parse(printed, "g.json");
     check_same(graph, again);
     hr_free(printed);

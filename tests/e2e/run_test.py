@@ -1,4 +1,5 @@
 """headrace run: the report, the digest, stopping, resuming, and unwritable outputs."""
+
 import gzip
 import json
 import os
@@ -12,19 +13,42 @@ import time
 sys.path.insert(0, os.path.dirname(__file__))
 from support import at_place, example, graph, main, one_line, photos, run, run_json, start, temp, test
 
-keys = {"records": int, "batches": int, "bytes": int, "seconds": float, "records_per_second": float,
-        "first_batch_seconds": float, "cpu_seconds": float, "peak_rss_bytes": int, "errors": int}
+keys = {
+    "records": int,
+    "batches": int,
+    "bytes": int,
+    "seconds": float,
+    "records_per_second": float,
+    "first_batch_seconds": float,
+    "cpu_seconds": float,
+    "peak_rss_bytes": int,
+    "errors": int,
+}
 
 
 def vision(*more):
-    return ["run", example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "labels=folder", "-p", "size=32",
-            "-p", "batch=7", *more]
+    return [
+        "run",
+        example("vision_rrc.yaml"),
+        "-p",
+        f"data={photos()}",
+        "-p",
+        "labels=folder",
+        "-p",
+        "size=32",
+        "-p",
+        "batch=7",
+        *more,
+    ]
 
 
 def slow(n=400, ms=2):
     """Numbers with a delay, in batches of 5."""
-    return graph(f"slow{n}.yaml", f"pipeline:\n  - source.range: {{n: {n}}}\n  - order.shuffle: {{}}\n"
-                                  f"  - debug.sleep: {{ms: {ms}}}\n  - batch.stack: {{size: 5}}\n")
+    return graph(
+        f"slow{n}.yaml",
+        f"pipeline:\n  - source.range: {{n: {n}}}\n  - order.shuffle: {{}}\n"
+        f"  - debug.sleep: {{ms: {ms}}}\n  - batch.stack: {{size: 5}}\n",
+    )
 
 
 @test
@@ -80,9 +104,17 @@ def the_digest_covers_the_bytes_in_order():
 
 @test
 def one_digest_for_any_threads_and_variant():
-    digests = {run_json(*vision("--digest", "--epochs", 2, *more))["digest"]
-               for more in (["--threads", 1], ["--threads", 2], ["--threads", 3], ["--threads", 8],
-                            ["--variant", "inline"], ["--variant", "processes", "--threads", 2])}
+    digests = {
+        run_json(*vision("--digest", "--epochs", 2, *more))["digest"]
+        for more in (
+            ["--threads", 1],
+            ["--threads", 2],
+            ["--threads", 3],
+            ["--threads", 8],
+            ["--variant", "inline"],
+            ["--variant", "processes", "--threads", 2],
+        )
+    }
     assert len(digests) == 1, digests
 
 
@@ -93,11 +125,16 @@ def a_plan_is_written_and_runs_as_written_or_edited():
     for name in ("plan.yaml", "plan.json"):
         run("plan", *words, "-o", name)
         assert run_json(*vision("--digest", "--plan", name))["digest"] == whole
-        assert run("plan", *words, "--plan", name, *(["--json"] if name.endswith("json") else [])).stdout \
-            == (temp / name).read_text() + ("\n" if name.endswith("json") else "")
+        assert run("plan", *words, "--plan", name, *(["--json"] if name.endswith("json") else [])).stdout == (
+            temp / name
+        ).read_text() + ("\n" if name.endswith("json") else "")
     text = (temp / "plan.yaml").read_text()
-    for edit in (("chunk_records: 4096", "chunk_records: 1"), ("parallelism: ", "parallelism: 1 #"),
-                 ("threads: ", "threads: 7 #"), ("threads: ", "threads: 0 #")):
+    for edit in (
+        ("chunk_records: 4096", "chunk_records: 1"),
+        ("parallelism: ", "parallelism: 1 #"),
+        ("threads: ", "threads: 7 #"),
+        ("threads: ", "threads: 0 #"),
+    ):
         (temp / "edited.yaml").write_text(text.replace(*edit, 1))
         assert run_json(*vision("--digest", "--plan", "edited.yaml"))["digest"] == whole, edit
     assert "0 stages" not in run("explain", *words, "--plan", "plan.yaml").stdout
@@ -122,8 +159,13 @@ def a_wrong_plan_names_its_place_and_is_bad_usage():
         if "chunk_ns" in line:
             break
     (temp / "wrong.yaml").write_text(text.replace("chunk_ns: ", "chunk_ns: minus "))
-    at_place(run("run", *words, "--plan", "wrong.yaml", code=2), line.replace("chunk_ns: ", "chunk_ns: minus "), "minus",
-             f"wrong.yaml:{number}:{len('    chunk_ns: ') + 1}: ", "whole number")
+    at_place(
+        run("run", *words, "--plan", "wrong.yaml", code=2),
+        line.replace("chunk_ns: ", "chunk_ns: minus "),
+        "minus",
+        f"wrong.yaml:{number}:{len('    chunk_ns: ') + 1}: ",
+        "whole number",
+    )
     (temp / "wrong.yaml").write_text(text.replace("node: image.flip", "node: image.flop"))
     wrong = next(line for line in text.splitlines() if "node: image.flip" in line).replace("flip", "flop")
     at_place(run("explain", *words, "--plan", "wrong.yaml", code=2), wrong, "image.flop", "wrong.yaml:", "image.flip")
@@ -132,14 +174,21 @@ def a_wrong_plan_names_its_place_and_is_bad_usage():
     one_line(run("run", *words, "--plan", "none.yaml", code=2), "none.yaml")
     one_line(run("run", *words, "--plan", "plan.yaml", "--threads", 2, code=2), "--plan excludes")
     made_for = text.splitlines()[1]
-    at_place(run("run", *words[:1], *words[1:3], "--plan", "plan.yaml", code=2), made_for, made_for.split()[1], "another graph")
+    at_place(
+        run("run", *words[:1], *words[1:3], "--plan", "plan.yaml", code=2),
+        made_for,
+        made_for.split()[1],
+        "another graph",
+    )
 
 
 @test
 def two_views_of_a_photo_are_the_same_with_any_threads():
     views = ["run", example("simclr_views.yaml"), "-p", f"data={photos()}", "-p", "size=40", "-p", "batch=7"]
-    digests = {run_json(*views, "--digest", "--epochs", 2, *more)["digest"]
-               for more in (["--threads", 1], ["--threads", 3], ["--variant", "inline"])}
+    digests = {
+        run_json(*views, "--digest", "--epochs", 2, *more)["digest"]
+        for more in (["--threads", 1], ["--threads", 3], ["--variant", "inline"])
+    }
     assert len(digests) == 1, digests
     assert "other views have not decoded" in run("explain", *views[1:]).stdout
 
@@ -147,22 +196,24 @@ def two_views_of_a_photo_are_the_same_with_any_threads():
 @test
 def fusion_changes_no_byte_in_any_mode():
     for mode in ("exact", "close", "fast"):
-        digests = {run_json(*vision("-p", f"mode={mode}", "--digest", *more))["digest"]
-                   for more in ([], ["--no-fuse"])}
+        digests = {run_json(*vision("-p", f"mode={mode}", "--digest", *more))["digest"] for more in ([], ["--no-fuse"])}
         assert len(digests) == 1, (mode, digests)
 
 
 @test
 def explain_says_which_steps_cannot_run_alone():
-    exact, close = (run("explain", "--no-fuse", *vision("-p", f"mode={mode}")[1:]).stdout for mode in ("exact", "close"))
+    exact, close = (
+        run("explain", "--no-fuse", *vision("-p", f"mode={mode}")[1:]).stdout for mode in ("exact", "close")
+    )
     assert "runs alone, as asked" in exact and "stays with" not in exact, exact
     assert "stays with 'image.decode'" in close, close
 
 
 @test
 def instruction_sets_change_no_byte():
-    digests = {run_json(*vision("--digest"), env={"HEADRACE_ISA": isa})["digest"]
-               for isa in ("c", "avx2", "avx512", "neon")}
+    digests = {
+        run_json(*vision("--digest"), env={"HEADRACE_ISA": isa})["digest"] for isa in ("c", "avx2", "avx512", "neon")
+    }
     assert len(digests) == 1, digests
 
 
@@ -203,9 +254,12 @@ def every_example_runs():
 def a_killed_run_keeps_the_seek_points_of_its_epochs():
     folder, index = temp / "large photos", temp / "learnt.index"
     run("synth", "photos", folder, "--count", 20, "--width", 400, "--height", 300, "-q")
-    crops = graph("crops.yaml", f"pipeline:\n  - source.files: {{path: '{folder}', index: '{index}'}}\n"
-                                "  - image.decode: {}\n  - image.random_resized_crop: {size: 32, scale: [0.3, 0.6]}\n"
-                                "  - debug.sleep: {ms: 5}\n  - batch.stack: {size: 5}\n")
+    crops = graph(
+        "crops.yaml",
+        f"pipeline:\n  - source.files: {{path: '{folder}', index: '{index}'}}\n"
+        "  - image.decode: {}\n  - image.random_resized_crop: {size: 32, scale: [0.3, 0.6]}\n"
+        "  - debug.sleep: {ms: 5}\n  - batch.stack: {size: 5}\n",
+    )
     running = start("run", crops, "--epochs", 0, "-q")
     knows = "has seek points in 20 JPEGs"
     end = time.monotonic() + 60
@@ -230,8 +284,15 @@ def digits_come_from_idx_files_plain_or_gzipped():
     for name, write in ("idx", bytes), ("idx.gz", gzip.compress):
         (temp / ("pictures." + name)).write_bytes(write(pictures))
         (temp / ("labels." + name)).write_bytes(write(labels))
-        result = run_json("run", example("mnist.yaml"), "-p", f"images={temp}/pictures.{name}", "-p",
-                          f"labels={temp}/labels.{name}", "--digest")
+        result = run_json(
+            "run",
+            example("mnist.yaml"),
+            "-p",
+            f"images={temp}/pictures.{name}",
+            "-p",
+            f"labels={temp}/labels.{name}",
+            "--digest",
+        )
         assert result["records"] == 100 and result["batches"] == 2, result
         digests.add(result["digest"])
     assert len(digests) == 1, digests
@@ -322,8 +383,19 @@ def killed_runs_resume_with_the_same_bytes():
     seen, state = [], temp / "kill.state"
     for attempt in range(40):
         log = temp / f"part{attempt}"
-        run_ = start("run", slow(), "--state", state, "--save-every", 1, "--batch-digests", log, "-q",
-                     "--threads", random.choice("123"))
+        run_ = start(
+            "run",
+            slow(),
+            "--state",
+            state,
+            "--save-every",
+            1,
+            "--batch-digests",
+            log,
+            "-q",
+            "--threads",
+            random.choice("123"),
+        )
         try:
             run_.communicate(timeout=random.uniform(0.05, 0.3) if attempt < 12 else 60)
         except subprocess.TimeoutExpired:
@@ -380,9 +452,20 @@ def bad_records_follow_the_policy():
     if not folder.exists():
         run("synth", "photos", folder, "--count", 20, "--classes", 1, "--width", 80, "--height", 60, "-q")
         for number in (3, 11):
-            photo = folder / f"class_0000/photo_{number:08}.jpg"
+            photo = folder / f"balloon/photo_{number:08}.jpg"
             photo.write_bytes(photo.read_bytes()[:200])
-    args = ["run", example("vision_eval.yaml"), "-p", f"data={folder}", "-p", "batch=4", "-p", "size=32", "-p", "resize=32"]
+    args = [
+        "run",
+        example("vision_eval.yaml"),
+        "-p",
+        f"data={folder}",
+        "-p",
+        "batch=4",
+        "-p",
+        "size=32",
+        "-p",
+        "resize=32",
+    ]
     failed = run(*args, code=1)
     assert "photo_00000003" in failed.stderr, failed.stderr
     ledger = temp / "bad.jsonl"
@@ -398,9 +481,12 @@ def bad_records_follow_the_policy():
 
 
 def cached(cache):
-    return graph("cached.yaml", f"pipeline:\n  - source.files: {{path: '{photos()}'}}\n  - order.shuffle: {{}}\n"
-                                "  - image.decode: {}\n  - image.resize: {size: 32}\n"
-                                f"  - flow.cache: {{{cache}}}\n  - image.flip: {{p: 0.5}}\n  - batch.stack: {{size: 8}}\n")
+    return graph(
+        "cached.yaml",
+        f"pipeline:\n  - source.files: {{path: '{photos()}'}}\n  - order.shuffle: {{}}\n"
+        "  - image.decode: {}\n  - image.resize: {size: 32}\n"
+        f"  - flow.cache: {{{cache}}}\n  - image.flip: {{p: 0.5}}\n  - batch.stack: {{size: 8}}\n",
+    )
 
 
 @test
@@ -412,7 +498,7 @@ def a_cache_spares_work_and_changes_no_byte():
     for again in (False, True):
         result = run_json(*args)
         assert result["digest"] == plain["digest"], (again, result)
-        decoded, = [n["records"] for n in result["nodes"] if n["op"] == "image.decode"]
+        (decoded,) = [n["records"] for n in result["nodes"] if n["op"] == "image.decode"]
         assert decoded == 0 if again else 40 <= decoded < 60, decoded
     assert "keeps" not in run(*args).stdout
 
@@ -422,14 +508,15 @@ def a_full_cache_is_reported_with_the_reason():
     args = ["run", cached(f"folder: '{temp / 'small'}', budget: 30kB"), "--epochs", "2"]
     done = run(*args)
     assert "records and no more, because its budget of 30 kB is used up" in done.stdout, done.stdout
-    note, = [n["note"] for n in run_json(*args)["nodes"] if "note" in n]
+    (note,) = [n["note"] for n in run_json(*args)["nodes"] if "note" in n]
     assert note.startswith("it keeps ") and "30 kB" in note, note
 
 
 @test
 def a_failure_with_json_still_gives_one_object():
-    wrong = graph("fails.yaml", "pipeline:\n  - source.range: {n: 9}\n  - debug.fail: {at: [4]}\n"
-                                "  - batch.stack: {size: 3}\n")
+    wrong = graph(
+        "fails.yaml", "pipeline:\n  - source.range: {n: 9}\n  - debug.fail: {at: [4]}\n  - batch.stack: {size: 3}\n"
+    )
     done = run("run", wrong, "--json", code=1)
     result = json.loads(done.stdout)
     assert result["status"] == "failed" and result["error"] in done.stderr, done

@@ -27,7 +27,7 @@ def number(record: Any) -> int:
         if "id" in record:
             return int(record["id"])
         record = record["path"]
-    if isinstance(record, str):  # "name-12", "class_0001/photo_00000012.jpg"
+    if isinstance(record, str):  # "name-12", "boat/photo_00000012.jpg"
         record = "".join(c for c in os.path.basename(record) if c.isdigit())
     return int(record)
 
