@@ -279,8 +279,13 @@ def test_workers_that_find_no_room_are_named_and_seen_by_the_autoscaler(
 # ---- Ray Data ----
 
 
-def rows(dataset: Any) -> list[dict[str, Any]]:
+@pytest.fixture(autouse=True)
+def ordered() -> None:
+    """A dataset has the context of when it was made."""
     ray.data.DataContext.get_current().execution_options.preserve_order = True
+
+
+def rows(dataset: Any) -> list[dict[str, Any]]:
     return list(dataset.iter_rows())
 
 
