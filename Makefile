@@ -6,8 +6,10 @@ DATA ?= $(shell if [ -d ../shared/data/images ]; then echo ../shared/data/images
 S ?= 60
 B ?= noop
 F ?= graph
-# HEADRACE_WERROR=1 (as in .ci/run): warnings of the build are errors, so check-werror needs no second one by gcc.
-setup = meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX) $(if $(HEADRACE_WERROR),--werror)
+# As in .ci/run: with HEADRACE_WERROR=1 warnings of the build are errors, so check-werror needs no second one by gcc;
+# with HEADRACE_ASSERTS=1 a release has its assertions.
+setup = meson setup $(BUILD) --buildtype=release --prefix=$(PREFIX) $(if $(HEADRACE_WERROR),--werror) \
+	$(if $(HEADRACE_ASSERTS),-Db_ndebug=false)
 headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
