@@ -108,7 +108,7 @@ class DatasetCall(Holder):
 
     def key(self, field: int, index: int) -> Any:
         """The value of a field, a number or a text, without the rest of the record."""
-        return key_columns.text_of(self._columns[field][index])
+        return key_columns.checked(self._columns[field][index])
 
     @property
     def several(self) -> Callable[[list[int]], list[Any]] | None:

@@ -56,6 +56,8 @@ def _targets(dataset: Any, fields: Sequence[str]) -> Sequence[Any]:
     return (None, np.asarray(targets)) if np.ndim(targets) == 1 else ()
 
 
-def text_of(value: Any) -> Any:
-    """The value as sources in C give it: a bool is a number."""
+def checked(value: Any) -> Any:
+    """A key as sources in C give it, where a bool is a number. TypeError if it is none."""
+    if not is_key(value):
+        raise TypeError(f"a key is a number or a text, and this is {type(value).__name__}")
     return int(value) if isinstance(value, (bool, np.bool_)) else value

@@ -172,6 +172,13 @@ def test_hugging_face_columns_are_keys() -> None:
     assert 1 / 3 < np.mean([x % 2 for x in drawn]) < 2 / 3
 
 
+def test_what_is_neither_a_number_nor_a_text_is_no_key() -> None:
+    lists = np.empty(4, object)
+    lists[:] = [[1], [2, 3], [4], [5]]
+    with pytest.raises(hr.ArgumentError, match="a key is a number or a text, and this is list"):
+        hr.split(hr.from_columns({"x": np.arange(4), "ids": lists}), [0.5, 0.5], by="ids")[0].record_count  # noqa: B018
+
+
 def test_what_a_column_raises_is_told(rng: random.Random) -> None:
     class Broken:
         key_columns = (rng,)  # a generator has no items

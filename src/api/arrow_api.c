@@ -270,10 +270,18 @@ hr_arrow_create(struct ArrowArrayStream *stream, const int64_t *rows, size_t row
 
 /* ---- records ---- */
 
-static const struct chunk *find_chunk(const struct hr_arrow *arrow, int64_t row)
+/* The row that is record `index`, and the chunk that has it. */
+static enum hr_err
+find_row(const struct hr_arrow *arrow, uint64_t index, int64_t *ret_row,
+         const struct chunk **ret_chunk, struct hr_error *reterr)
 {
-    return &arrow->chunks[HR_BISECT(arrow->chunks, arrow->chunk_count, first,
-                                    (uint64_t)row)];
+    if (index >= hr_arrow_count(arrow))
+        return hr__fail(reterr, HR_ERR_RANGE, "there is no row %llu",
+                        (unsigned long long)index);
+    *ret_row = arrow->rows != NULL ? arrow->rows[index] : (int64_t)index;
+    *ret_chunk = &arrow->chunks[HR_BISECT(arrow->chunks, arrow->chunk_count, first,
+                                          (uint64_t)*ret_row)];
+    return HR_OK;
 }
 
 /* Converts elements that hr__arrow_elements() made, or that lie in a buffer. */
@@ -360,19 +368,14 @@ static enum hr_err
 call_row(void *user, struct hr_code_call *call, struct hr_error *reterr)
 {
     const struct hr_arrow *arrow = user;
-    uint64_t index = hr_code_index(call);
     const struct chunk *chunk;
     int64_t row;
 
-    if (index >= hr_arrow_count(arrow))
-        return hr__fail(reterr, HR_ERR_RANGE, "there is no row %llu",
-                        (unsigned long long)index);
+    HR_TRY(find_row(arrow, hr_code_index(call), &row, &chunk, reterr));
     if (hr_code_output_count(call) != arrow->count)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "%zu outputs are declared, for %zu columns",
                         hr_code_output_count(call), arrow->count);
-    row = arrow->rows != NULL ? arrow->rows[index] : (int64_t)index;
-    chunk = find_chunk(arrow, row);
     for (size_t i = 0; i < arrow->count; i++)
         HR_TRY(set_output(call, arrow, chunk, i, row, reterr));
     return HR_OK;
@@ -382,13 +385,14 @@ static enum hr_err call_key(void *user, size_t output, uint64_t index, char *tex
                             size_t room, size_t *ret_bytes, struct hr_error *reterr)
 {
     const struct hr_arrow *arrow = user;
-    int64_t row = arrow->rows != NULL ? arrow->rows[index] : (int64_t)index;
-    const struct chunk *chunk = find_chunk(arrow, row);
+    const struct chunk *chunk;
     struct hr_arrow_cell cell;
     struct hr_str key;
     enum hr_err code;
+    int64_t row;
 
-    assert(output < arrow->count && index < hr_arrow_count(arrow));
+    assert(output < arrow->count);
+    HR_TRY(find_row(arrow, index, &row, &chunk, reterr));
     hr__str_init(&key);
     code = hr__arrow_cell(&arrow->columns[output], &chunk->views[output],
                           row - (int64_t)chunk->first, &cell, reterr);

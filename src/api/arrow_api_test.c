@@ -225,6 +225,8 @@ TEST(numbers_and_texts_are_keys)
     struct ArrowArrayStream stream = stream_of_two();
     struct hr_arrow *arrow;
     struct hr_code code;
+    char room[8];
+    size_t bytes;
 
     CHECK_OK(hr_arrow_create(&stream, rows, 4, &arrow, NULL));
     hr_arrow_code(arrow, &code);
@@ -234,6 +236,7 @@ TEST(numbers_and_texts_are_keys)
     check_key(&code, 0, 3, "-3");
     check_key(&code, 1, 0, "ddd");
     check_key(&code, 1, 2, "");
+    CHECK_ERR(HR_ERR_RANGE, code.key(code.user, 0, 4, room, 8, &bytes, NULL));
     code.release(code.user);
     CHECK_EQ_INT(released, 2);
 }

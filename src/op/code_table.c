@@ -42,6 +42,7 @@ enum hr_err hr__code_table_add(struct hr_code_table *table, const char *name,
     struct hr_code_entry *grown, made = {.code = *code};
 
     assert(code->call != NULL && code->identity != NULL);
+    assert(code->keys == 0 || code->key != NULL);
     HR_TRY(check_name(name, reterr));
     if (find(table, name) != NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "the graph has code \"%s\" already",
