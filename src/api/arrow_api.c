@@ -270,18 +270,20 @@ hr_arrow_create(struct ArrowArrayStream *stream, const int64_t *rows, size_t row
 
 /* ---- records ---- */
 
-/* The row that is record `index`, and the chunk that has it. */
-static enum hr_err
-find_row(const struct hr_arrow *arrow, uint64_t index, int64_t *ret_row,
-         const struct chunk **ret_chunk, struct hr_error *reterr)
+/* The chunk that has record `index`, and its row; NULL and HR_ERR_RANGE if there is none.
+ */
+static const struct chunk *find_row(const struct hr_arrow *arrow, uint64_t index,
+                                    int64_t *ret_row, struct hr_error *reterr)
 {
-    if (index >= hr_arrow_count(arrow))
-        return hr__fail(reterr, HR_ERR_RANGE, "there is no row %llu",
-                        (unsigned long long)index);
-    *ret_row = arrow->rows != NULL ? arrow->rows[index] : (int64_t)index;
-    *ret_chunk = &arrow->chunks[HR_BISECT(arrow->chunks, arrow->chunk_count, first,
-                                          (uint64_t)*ret_row)];
-    return HR_OK;
+    bool known = index < hr_arrow_count(arrow);
+
+    *ret_row = known && arrow->rows != NULL ? arrow->rows[index] : (int64_t)index;
+    if (known)
+        return &arrow->chunks[HR_BISECT(arrow->chunks, arrow->chunk_count, first,
+                                        (uint64_t)*ret_row)];
+    (void)hr__fail(reterr, HR_ERR_RANGE, "there is no row %llu",
+                   (unsigned long long)index);
+    return NULL;
 }
 
 /* Converts elements that hr__arrow_elements() made, or that lie in a buffer. */
@@ -371,7 +373,9 @@ call_row(void *user, struct hr_code_call *call, struct hr_error *reterr)
     const struct chunk *chunk;
     int64_t row;
 
-    HR_TRY(find_row(arrow, hr_code_index(call), &row, &chunk, reterr));
+    chunk = find_row(arrow, hr_code_index(call), &row, reterr);
+    if (chunk == NULL)
+        return HR_ERR_RANGE;
     if (hr_code_output_count(call) != arrow->count)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "%zu outputs are declared, for %zu columns",
@@ -392,7 +396,9 @@ static enum hr_err call_key(void *user, size_t output, uint64_t index, char *tex
     int64_t row;
 
     assert(output < arrow->count);
-    HR_TRY(find_row(arrow, index, &row, &chunk, reterr));
+    chunk = find_row(arrow, index, &row, reterr);
+    if (chunk == NULL)
+        return HR_ERR_RANGE;
     hr__str_init(&key);
     code = hr__arrow_cell(&arrow->columns[output], &chunk->views[output],
                           row - (int64_t)chunk->first, &cell, reterr);
