@@ -14,6 +14,8 @@
 
 /* Threads that wait less than the rest of their time are said to compute. */
 #define WAITS_LITTLE 0.95
+/* Of what a step costs in a thread: what it may seem to cost less in a process. */
+#define SAME_CODE 0.2
 
 /* All times are per record of the largest source. */
 struct costing {
@@ -94,14 +96,16 @@ static double storing_ns(const struct costing *c, const struct hr_cost_fact *out
 /* CPU time of a step in a worker process, without what crosses the border. What was
  * measured has the way there and no storing, which is charged to the node that keeps the
  * records. A step that `follows` another one there reads its input from that core's
- * cache: its way there would have cost more than the copy. */
+ * cache: its way there would have cost more than the copy. It is the same code as in a
+ * thread, and was measured at another time: a difference of less than SAME_CODE to its
+ * advantage is one of these times. */
 static double
 process_ns(const struct costing *c, const struct hr_cost_fact *fact, bool follows)
 {
     double inline_ns = fact->records * fact->cpu_ns;
     double ns = fmax(fact->records * fact->process_ns - crossing_ns(c, fact), 0);
 
-    if (fact->process_ns <= 0)
+    if (fact->process_ns <= 0 || (ns < inline_ns && ns > (1 - SAME_CODE) * inline_ns))
         return inline_ns;
     return follows ? fmin(ns, inline_ns) : ns;
 }
