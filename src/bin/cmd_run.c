@@ -6,6 +6,7 @@
  * after a delivered batch.
  */
 #include "arrays_out.h"
+#include "core/kill_point.h"
 #include "graph_file.h"
 #include "out.h"
 #include "profile_file.h"
@@ -375,6 +376,7 @@ static int handle_batch(struct run *run, const struct hr_batch *batch)
         code = arrays_out_add(run->arrays, batch);
     if (code == CLI_OK && run->batch_digests != NULL)
         code = digest_line(run, batch);
+    HR_KILL_POINT("batch.noted");
     if (code == CLI_OK && run->options->save_every > 0 &&
         run->batches % (uint64_t)run->options->save_every == 0)
         code = save_state(run);

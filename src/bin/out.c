@@ -4,6 +4,7 @@
  */
 #include "out.h"
 #include "cli.h"
+#include "core/kill_point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,8 +89,10 @@ static int replace_by_unnamed(struct out *out)
     set_whole_name(out);
     for (int tries = 0; tries < 100 && (error == EEXIST || error == ENOENT); tries++) {
         error = 0;
-        if (linkat(AT_FDCWD, from, AT_FDCWD, out->temp, AT_SYMLINK_FOLLOW) != 0 ||
-            rename(out->temp, out->path) != 0)
+        if (linkat(AT_FDCWD, from, AT_FDCWD, out->temp, AT_SYMLINK_FOLLOW) != 0)
+            error = errno;
+        HR_KILL_POINT("out.named");
+        if (error == 0 && rename(out->temp, out->path) != 0)
             error = errno;
         if (error == EEXIST)
             unlink(out->temp);
@@ -105,6 +108,7 @@ int out_commit(struct out *out)
 
     if (fflush(out->file) != 0 || ferror(out->file) || fsync(fileno(out->file)) != 0)
         error = errno != 0 ? errno : EIO;
+    HR_KILL_POINT("out.synced");
     if (error == 0 && out->temp[0] == '\0')
         error = replace_by_unnamed(out);
     if (fclose(out->file) != 0 && error == 0)
@@ -114,6 +118,7 @@ int out_commit(struct out *out)
         error = errno;
     if (error == 0)
         out->temp[0] = '\0';
+    HR_KILL_POINT("out.replaced");
     out_abort(out);
     return error == 0 ? CLI_OK
                       : cli_failed("cannot write %s: %s", out->path, strerror(error));

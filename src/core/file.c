@@ -7,6 +7,7 @@
 #include "core/file.h"
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/kill_point.h"
 #include "core/str.h"
 
 #include <assert.h>
@@ -321,11 +322,13 @@ static int sync_and_rename(struct hr_file_writer *writer)
         errno = ENOSPC;
         return -1;
     }
+    HR_KILL_POINT("file.written");
     if (fsync(fd) != 0)
         return -1;
     writer->fd = -1;
     if (close(fd) != 0)
         return -1;
+    HR_KILL_POINT("file.synced");
     return rename(writer->temporary, writer->path);
 }
 
@@ -344,6 +347,7 @@ enum hr_err hr__file_commit(struct hr_file_writer *writer, struct hr_error *rete
         hr__file_abort(writer);
         return err;
     }
+    HR_KILL_POINT("file.replaced");
     sync_folder(writer->path);
     free_writer(writer);
     return HR_OK;

@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "core/kill_point.h"
 
 struct hr_ledger_line {
     uint64_t epoch;
@@ -191,6 +192,7 @@ void hr__ledger_write(struct hr_ledger *ledger, uint64_t epoch,
         struct hr_ledger_line *line = take_first(ledger);
 
         write_line(ledger, line->text);
+        HR_KILL_POINT("ledger.written");
         line_destroy(line);
     }
     pthread_mutex_unlock(&ledger->lock);

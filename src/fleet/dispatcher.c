@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/kill_point.h"
 #include "core/str.h"
 #include "svc/compression.h"
 
@@ -82,6 +83,7 @@ static void send_list(struct hr_dispatcher_process *d, uint32_t to)
         net_of(d), to, &frame,
         &(struct hr_net_part){hr_buffer_data(d->list), hr_buffer_bytes(d->list), d->list},
         1);
+    HR_KILL_POINT("list.sent");
 }
 
 /* Sends a client the list of the workers that the role chose for it. */
@@ -106,6 +108,21 @@ static void send_team(struct hr_dispatcher_process *d, uint32_t to,
     else
         hr__net_drop(net_of(d), to);
     hr__str_finish(&list);
+}
+
+/* What the role has noted, and nobody was told. */
+static void pass_kill_point(enum hr_frame_type type)
+{
+    if (type == HR_FRAME_HELLO)
+        HR_KILL_POINT("hello.taken");
+    if (type == HR_FRAME_FINISHED)
+        HR_KILL_POINT("finished.taken");
+    if (type == HR_FRAME_PROGRESS)
+        HR_KILL_POINT("cursor.moved");
+    if (type == HR_FRAME_ACK)
+        HR_KILL_POINT("ack.taken");
+    if (type == HR_FRAME_GOODBYE)
+        HR_KILL_POINT("goodbye.taken");
 }
 
 static void perform(struct hr_dispatcher_process *d)
@@ -264,6 +281,7 @@ add_job(struct hr_dispatcher_process *d, const struct hr_lease_job_options *opti
     *(d->last_job != NULL ? &d->last_job->next : &d->jobs) = job;
     d->last_job = job;
     hr__events_add(d->events, "job_added", "job", name, NULL);
+    HR_KILL_POINT("job.added");
     return HR_OK;
 }
 
@@ -377,6 +395,7 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
         if (hr__lease_frame(&d->role, peer, frame, hr__now_ns(), &d->actions, &error) !=
             HR_OK)
             hr__fleet_refuse(net_of(d), peer, &error);
+        pass_kill_point(frame->type);
         perform(d);
     }
     if (frame->type == HR_FRAME_GOODBYE)
@@ -432,6 +451,7 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
         set_address(d, peer, NULL);
     d->peers[peer] = (struct hr_dispatcher_peer){0};
     hr__lease_lost(&d->role, peer, hr__now_ns(), &d->actions);
+    HR_KILL_POINT("peer.lost");
     perform(d);
 }
 

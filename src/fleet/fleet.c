@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/kill_point.h"
+
 enum hr_err hr__fleet_nonce(uint64_t *ret_nonce, struct hr_error *reterr)
 {
     uint64_t nonce;
@@ -23,10 +25,16 @@ void hr__fleet_perform(struct hr_net *net, struct hr_actions *actions)
     for (size_t i = 0; i < actions->count; i++) {
         const struct hr_action *action = &actions->items[i];
 
-        if (action->kind == HR_ACTION_SEND)
+        if (action->kind == HR_ACTION_SEND) {
+            if (action->u.frame.type == HR_FRAME_LEASE)
+                HR_KILL_POINT("lease.granted");
+            if (action->u.frame.type == HR_FRAME_FINISHED)
+                HR_KILL_POINT("lease.finished");
             hr__net_send(net, action->peer, &action->u.frame);
-        else if (action->kind == HR_ACTION_CLOSE)
+        } else if (action->kind == HR_ACTION_CLOSE) {
             hr__net_drop(net, action->peer);
+        }
+        HR_KILL_POINT("actions.between");
     }
     actions->count = 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/kill_point.h"
 #include "wire/value.h"
 
 struct hr_loan {
@@ -130,6 +131,7 @@ bool hr__lend(struct hr_lender *lender, struct hr_net *net, uint32_t peer,
         return false;
     }
     tell_all(lender, net, peer, pool, segments, pieces->count - 1);
+    HR_KILL_POINT("segment.told");
     frame.type = HR_FRAME_SHARED;
     hr__net_send_body(
         net, peer, &frame,
@@ -140,6 +142,7 @@ bool hr__lend(struct hr_lender *lender, struct hr_net *net, uint32_t peer,
         2);
     hr_buffer_unref(head);
     note(lender, loan);
+    HR_KILL_POINT("loan.made");
     return true;
 }
 

@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/kill_point.h"
 #include "fleet/job.h"
 #include "fleet/parcel.h"
 
@@ -101,6 +102,7 @@ open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next
     hr__net_lock(w->base.net);
     job->holds++;
     hr__net_unlock(w->base.net);
+    HR_KILL_POINT("range.opened");
     *ret_range = range;
     return HR_OK;
 }
@@ -379,11 +381,14 @@ static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
     job->holds++;
     hr__squeeze_begin(w, task->client, &squeeze);
     hr__net_unlock(w->base.net);
-    if (!job->opened)
+    if (!job->opened) {
         open_job(w, job, local);
+        HR_KILL_POINT("graph.opened");
+    }
     if (job->error.code == HR_OK)
         make_parcel(w, job, task, &next, &pieces, &error);
     hr__squeeze_run(w, &squeeze, &pieces);
+    HR_KILL_POINT("frame.made");
     hr__net_lock(w->base.net);
     if (w->peers[task->client].serial == serial) {
         if (pieces.count > 0)
@@ -391,6 +396,7 @@ static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
         else
             refuse(w, task->client, job->error.code != HR_OK ? &job->error : &error);
     }
+    HR_KILL_POINT("frame.queued");
     hr__serve_sent(&w->role, task, bytes, &w->actions);
     hr__parcel_drop(&pieces);
     hr_buffer_unref(squeeze.body);

@@ -14,6 +14,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/kill_point.h"
 #include "core/thread.h"
 #include "engine/batch.h"
 #include "engine/outputs.h"
@@ -145,6 +146,7 @@ static void take_parcel(struct hr_remote *r, uint32_t peer, const struct hr_fram
     struct hr_error error = {0};
     bool kept = false;
 
+    HR_KILL_POINT("frame.came");
     if (hr__parcel_open(data, frame->count, borrowed->far, borrowed->far_count, &parcel,
                         &error) != HR_OK ||
         hr__client_data(&r->client, peer, frame, bytes, parcel, &kept, &r->actions,
@@ -152,7 +154,9 @@ static void take_parcel(struct hr_remote *r, uint32_t peer, const struct hr_fram
         r->last = error;
         hr__fleet_refuse(r->net, peer, &error);
     }
-    if (!kept)
+    if (kept)
+        HR_KILL_POINT("frame.kept");
+    else
         hr__parcel_close(parcel);
     pthread_cond_signal(&r->ready);
 }
@@ -197,13 +201,15 @@ static void return_loans(struct hr_remote *r)
     struct hr_frame frame = {.type = HR_FRAME_RELEASE};
     uint64_t connection;
 
-    while (hr__desk_take(r->desk, &connection, &frame.position))
+    while (hr__desk_take(r->desk, &connection, &frame.position)) {
+        HR_KILL_POINT("loan.ended");
         for (size_t i = 0; i < HR_ROSTER_MAX; i++) {
             const struct hr_roster_worker *worker = &r->roster.workers[i];
 
             if (worker->peer != 0 && worker->borrower.connection == connection)
                 hr__net_send(r->net, worker->peer, &frame);
         }
+    }
 }
 
 static void on_woken(void *user)
@@ -303,13 +309,17 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
 
     if (take_batches(r, peer, frame, data))
         return;
-    if (frame->type == HR_FRAME_WORKERS && peer == r->dispatcher)
+    if (frame->type == HR_FRAME_WORKERS && peer == r->dispatcher) {
         hr__roster_take(&r->roster, hr_buffer_data(data), hr_buffer_bytes(data),
                         hr__now_ns(), &r->actions);
+        HR_KILL_POINT("workers.listed");
+    }
     perform(r);
     if (frame->type == HR_FRAME_ERROR)
         take_error(r, peer, frame);
     hr__client_frame(&r->client, peer, frame, hr__now_ns(), &r->actions);
+    if (frame->type == HR_FRAME_WELCOME && peer == r->dispatcher)
+        HR_KILL_POINT("client.welcomed");
     perform(r);
     r->joined = r->joined || r->client.state == HR_CLIENT_JOINED;
     if (r->joined)
@@ -546,6 +556,7 @@ void hr__remote_close(struct hr_remote *r)
         return;
     hr__net_lock(r->net);
     leave(r);
+    HR_KILL_POINT("goodbye.said");
     hr__net_unlock(r->net);
     hr__net_stop(r->net);
     pthread_join(r->thread, NULL);
@@ -616,8 +627,10 @@ static enum hr_err take(struct hr_remote *r, uint64_t until_ns, struct hr_error 
     r->waiting_ns = 0;
     assert(r->taken.last);
     r->parcel = r->taken.payload;
+    HR_KILL_POINT("batch.taken");
     hr__client_taken(&r->client, now, &r->actions);
     perform(r);
+    HR_KILL_POINT("batch.told");
     return HR_OK;
 }
 
@@ -629,6 +642,7 @@ static void acknowledge(struct hr_remote *r)
     r->ended = true;
     hr__client_saved(&r->client, r->outputs.end, &r->actions);
     perform(r);
+    HR_KILL_POINT("end.told");
 }
 
 /* The next batch of the frame that was taken. */

@@ -13,6 +13,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/kill_point.h"
 #include "engine/engine.h"
 #include "fleet/cut.h"
 #include "fleet/fleet.h"
@@ -123,8 +124,10 @@ static void pull(struct hr_supply *s)
     code = hr__remote_pull(s->remote, hr__now_ns() + LOOK_NS, &pulled, &error);
     pthread_mutex_lock(&s->lock);
     s->pulling = false;
-    if (code == HR_OK && pulled.parcel != NULL)
+    if (code == HR_OK && pulled.parcel != NULL) {
+        HR_KILL_POINT("records.pulled");
         code = add(s, &pulled, &error);
+    }
     if (code == HR_ERR_END)
         code = hr__fail(&error, HR_ERR_INTERNAL, "the service's run ended too early");
     if (code != HR_OK)

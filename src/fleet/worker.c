@@ -10,6 +10,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/kill_point.h"
 #include "fleet/job.h"
 #include "svc/client.h"
 
@@ -97,9 +98,23 @@ take_job(struct hr_worker_process *w, uint32_t peer, const void *text, size_t by
     }
     job->peers++;
     p->job = job;
+    HR_KILL_POINT("job.taken");
 }
 
 /* ---- events ---- */
+
+/* What the role has noted, and nobody was told. */
+static void pass_kill_point(enum hr_frame_type type)
+{
+    if (type == HR_FRAME_HELLO)
+        HR_KILL_POINT("client.taken");
+    if (type == HR_FRAME_CREDIT)
+        HR_KILL_POINT("credit.taken");
+    if (type == HR_FRAME_LEASE)
+        HR_KILL_POINT("lease.taken");
+    if (type == HR_FRAME_RELEASE)
+        HR_KILL_POINT("loan.returned");
+}
 
 static void on_accepted(void *user, uint32_t peer)
 {
@@ -235,6 +250,7 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
     }
     if (w->role.clients[peer].joined)
         hr__net_know(net_of(w), peer);
+    pass_kill_point(frame->type);
     perform(w);
     hr_buffer_unref(data);
     if (is_draining(w))
@@ -258,6 +274,7 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     if (job != NULL) {
         job->peers--;
         hr__worker_job_release(w, job);
+        HR_KILL_POINT("client.lost");
     }
     perform(w);
 }

@@ -13,6 +13,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/kill_point.h"
 
 #define WRITE_PARTS 32 /* of one system call */
 
@@ -241,6 +242,7 @@ void hr__conn_write(struct hr_conn *conn)
             kill_errno(conn, errno, "the connection was lost while sending");
             return;
         }
+        HR_KILL_POINT("net.wrote");
         written(conn, (size_t)done);
     }
 }
@@ -346,6 +348,7 @@ static size_t read_once(struct hr_conn *conn)
         kill_errno(conn, got == 0 ? ECONNRESET : errno, "the peer is gone");
         return 0;
     }
+    HR_KILL_POINT("net.read");
     if ((size_t)got <= room) {
         hr__intake_wrote(&conn->intake, (size_t)got);
         return (size_t)got;

@@ -23,6 +23,7 @@
 #include "core/crc32c.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "core/kill_point.h"
 
 /* Segments of others are looked at no more often than this. */
 #define LOOK_NS ((uint64_t)250 * 1000 * 1000)
@@ -311,6 +312,7 @@ static struct hr_cache_segment *own_segment(struct hr_cache *cache)
         segment_destroy(segment);
         return NULL;
     }
+    HR_KILL_POINT("cache.begun");
     segment->own = true;
     segment->next = cache->segments;
     cache->segments = segment;
@@ -388,6 +390,7 @@ static bool append(struct hr_cache_segment *segment, const struct entry *entry)
         errno = ENOSPC;
         return false;
     }
+    HR_KILL_POINT("cache.valued");
     return write(segment->index, entry, sizeof *entry) == (ssize_t)sizeof *entry;
 }
 
@@ -412,6 +415,7 @@ void hr__cache_folder_put(struct hr_cache *cache, struct hr_hash128 key, const v
         hr__cache_fill(cache, "it cannot be written: %s", strerror(errno));
         return;
     }
+    HR_KILL_POINT("cache.entered");
     if (!hr__cache_add(cache, &entry))
         hr__cache_fill(cache, "there is no memory for its table");
 }
