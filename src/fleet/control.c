@@ -344,7 +344,8 @@ static bool is_ready(const struct hr_dispatcher_process *d)
     struct hr_net_counts net;
 
     hr__net_counts(d->base.net, &net);
-    return net.open < d->peers_max && d->role.job_count < d->jobs_max;
+    return net.open < d->peers_max &&
+           hr__lease_has_place(&d->role, hr__now_ns(), HR_JOB_GRACE_NS);
 }
 
 /* What has lists. */

@@ -26,8 +26,6 @@
 #define REFUSED_LOGGED 10u            /* connections in REFUSED_NS */
 #define REFUSED_NS (10000 * HR_FLEET_MS)
 #define IDLE_NS (60000 * HR_FLEET_MS) /* a job without a client is forgotten */
-/* A job that never had a client is forgotten after this, if another needs its place. */
-#define UNCLAIMED_NS (1000 * HR_FLEET_MS)
 
 static struct hr_net *net_of(struct hr_dispatcher_process *d)
 {
@@ -338,7 +336,7 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
     else if (known->options.end != job.end)
         code = hr__fail(&error, HR_ERR_FORMAT, "the job is known with another end");
     if (code == HR_ERR_LIMIT &&
-        hr__lease_drop_unclaimed(&d->role, hr__now_ns(), UNCLAIMED_NS)) {
+        hr__lease_make_place(&d->role, hr__now_ns(), HR_JOB_GRACE_NS)) {
         review_jobs(d);
         code = add_job(d, &job, name, &error);
     }

@@ -12,6 +12,9 @@
 #include "svc/lease.h"
 
 #define HR_KINDS_TEXT 24 /* bytes */
+/* A job of which no client has taken anything gives its place to another one after this
+ * time without a client. */
+#define HR_JOB_GRACE_NS (1000 * HR_FLEET_MS)
 
 struct hr_dispatcher_peer {
     char *address;        /* of a worker: where clients reach it; or NULL */

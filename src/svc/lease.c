@@ -276,6 +276,8 @@ static void seat(struct hr_dispatcher *d, struct hr_lease_job *job,
     p->generation = consumer->generation;
     consumer->peer = peer;
     consumer->told = false;
+    consumer->left = false;
+    job->idle_since_ns = 0;
     consumer->moved_ns = now;
     move_cursor(d, job, consumer, hr__share_below(&share, frame->position), now);
     hr__lease_queue_consumer(d, job, consumer);
@@ -431,6 +433,7 @@ from_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame,
     if (consumer->peer != peer) { /* a HELLO on an older connection came later */
         consumer->peer = peer;
         consumer->told = false;
+        consumer->left = false;
         hr__lease_queue_consumer(d, job, consumer);
     }
     share = hr__lease_share(job, p->rank);
@@ -441,10 +444,12 @@ from_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame,
 
         move_cursor(d, job, consumer, hr__share_below(&share, frame->position), now);
         d->counts.positions_taken += consumer->cursor - before;
+        job->moved = job->moved || consumer->cursor > before;
         hr__lease_grant(d, 0, &(struct hr_lease_seat){job, consumer}, now, actions);
     }
     if (frame->type == HR_FRAME_GOODBYE) {
         consumer->peer = 0;
+        consumer->left = true;
         hr__lease_end_all(d, consumer);
         hr__lease_queue_consumer(d, job, consumer);
     }

@@ -78,6 +78,7 @@ struct hr_lease_consumer {
     struct hr_lease_tie *team;
     uint32_t tied, replaced;
     bool told; /* its client knows the team */
+    bool left; /* its client said GOODBYE, and no other one came since */
 };
 
 struct hr_lease_job {
@@ -88,6 +89,7 @@ struct hr_lease_job {
     struct hr_lease_consumer *consumers;
     struct hr_queue hungry; /* ranks that may lack leases, by positions outstanding */
     uint64_t idle_since_ns; /* no client was connected; 0: one is */
+    bool moved;             /* a client has taken something */
     hr_peer clients;        /* the first connection that was given this job, or 0 */
 };
 
@@ -160,10 +162,14 @@ HR_CHECK enum hr_err
 hr__lease_add_job(struct hr_dispatcher *d, const struct hr_lease_job_options *options,
                   struct hr_error *reterr);
 
-/* Removes the job that has waited longest for its first client, if that is `age_ns` by
- * what ticks saw: a client says HELLO right after it brings its job. False if there is
- * none. */
-bool hr__lease_drop_unclaimed(struct hr_dispatcher *d, uint64_t now, uint64_t age_ns);
+/* Whether a new job finds a place: a free one, or that of a job that has no client and
+ * need not wait for one. At once if all its clients said GOODBYE; `grace_ns` after it was
+ * without one, by what ticks saw, if none has taken anything: a client says HELLO right
+ * after it brings its job, and one whose connection broke comes back soon. What a client
+ * of any other job loses with its place is worth `idle_ns`. */
+bool hr__lease_has_place(const struct hr_dispatcher *d, uint64_t now, uint64_t grace_ns);
+/* Removes such a job, the one that is due longest. False if there is none. */
+bool hr__lease_make_place(struct hr_dispatcher *d, uint64_t now, uint64_t grace_ns);
 
 /* Repeats a journalled row, before any event; the jobs have been added. */
 HR_CHECK enum hr_err hr__lease_replay(struct hr_dispatcher *d, const struct hr_row *row,

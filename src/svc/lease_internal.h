@@ -38,6 +38,7 @@ void hr__lease_unlink(struct hr_dispatcher *d, hr_peer peer);
 
 /* Forgets the job at this index, whose place the last one takes. */
 void hr__lease_remove_job(struct hr_dispatcher *d, size_t at);
+bool hr__lease_job_has_client(const struct hr_lease_job *job);
 
 /* ---- lease_grant.c ---- */
 

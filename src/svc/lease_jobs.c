@@ -238,22 +238,66 @@ void hr__lease_remove_job(struct hr_dispatcher *d, size_t at)
     d->changes++;
 }
 
-bool hr__lease_drop_unclaimed(struct hr_dispatcher *d, uint64_t now, uint64_t age_ns)
+bool hr__lease_job_has_client(const struct hr_lease_job *job)
 {
-    size_t oldest = d->job_count;
+    for (uint32_t i = 0; i < job->world; i++)
+        if (job->consumers[i].peer != 0)
+            return true;
+    return false;
+}
+
+static bool was_left(const struct hr_lease_job *job)
+{
+    for (uint32_t i = 0; i < job->world; i++)
+        if (!job->consumers[i].left)
+            return false;
+    return true;
+}
+
+/* How long ago the job had to give way to others; -1: it need not. */
+static int64_t overdue(const struct hr_lease_job *job, uint64_t now, uint64_t grace_ns)
+{
+    uint64_t idle = job->idle_since_ns != 0 ? now - job->idle_since_ns : 0;
+
+    if (hr__lease_job_has_client(job))
+        return -1;
+    if (was_left(job))
+        return (int64_t)idle;
+    if (job->moved || job->idle_since_ns == 0 || idle < grace_ns)
+        return -1;
+    return (int64_t)(idle - grace_ns);
+}
+
+/* The job that is due longest, or the number of jobs. */
+static size_t find_due(const struct hr_dispatcher *d, uint64_t now, uint64_t grace_ns)
+{
+    size_t found = d->job_count;
+    int64_t longest = -1;
 
     for (size_t i = 0; i < d->job_count; i++) {
-        const struct hr_lease_job *job = &d->jobs[i];
+        int64_t due = overdue(&d->jobs[i], now, grace_ns);
 
-        if (job->generation == 0 && job->idle_since_ns != 0 &&
-            now - job->idle_since_ns >= age_ns &&
-            (oldest == d->job_count ||
-             job->idle_since_ns < d->jobs[oldest].idle_since_ns))
-            oldest = i;
+        if (due > longest) {
+            longest = due;
+            found = i;
+        }
     }
-    if (oldest == d->job_count)
+    return found;
+}
+
+bool hr__lease_has_place(const struct hr_dispatcher *d, uint64_t now, uint64_t grace_ns)
+{
+    return d->job_count < d->options.jobs_max ||
+           find_due(d, now, grace_ns) < d->job_count;
+}
+
+bool hr__lease_make_place(struct hr_dispatcher *d, uint64_t now, uint64_t grace_ns)
+{
+    size_t at = find_due(d, now, grace_ns);
+
+    if (at == d->job_count)
         return false;
-    hr__lease_remove_job(d, oldest);
+    hr__lease_remove_job(d, at);
     return true;
 }
 

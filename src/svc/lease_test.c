@@ -405,21 +405,87 @@ TEST(of_full_jobs_the_one_that_never_had_a_client_gives_way)
 
     start(100, 10, 40, 1);
     d.options.idle_ns = 60000 * MS;
+    CHECK(hr__lease_has_place(&d, 0, 1000 * MS));
     CHECK_OK(hr__lease_add_job(&d, &other, &error));
     join_client(2, 1, 0, 5, 0, 0);
     hr__lease_tick(&d, 10 * MS, fresh());
-    CHECK(!hr__lease_drop_unclaimed(&d, 1009 * MS, 1000 * MS));
+    CHECK(!hr__lease_has_place(&d, 1009 * MS, 1000 * MS));
+    CHECK(!hr__lease_make_place(&d, 1009 * MS, 1000 * MS));
     CHECK_ERR(HR_ERR_LIMIT, hr__lease_add_job(&d, &third, &error));
-    CHECK(hr__lease_drop_unclaimed(&d, 1010 * MS, 1000 * MS));
+    CHECK(hr__lease_has_place(&d, 1010 * MS, 1000 * MS));
+    CHECK(hr__lease_make_place(&d, 1010 * MS, 1000 * MS));
     CHECK(hr__lease_find_job(&d, 8) == NULL);
     CHECK(hr__lease_find_job(&d, JOB) == &d.jobs[0]);
     CHECK_OK(hr__lease_add_job(&d, &third, &error));
-    CHECK(!hr__lease_drop_unclaimed(&d, 1020 * MS, 1000 * MS)); /* no tick saw it yet */
-    hr__lease_lost(&d, 2, 1030 * MS, fresh());
-    hr__lease_tick(&d, 1040 * MS, fresh());
-    CHECK(hr__lease_drop_unclaimed(&d, 9000 * MS, 1000 * MS));
-    CHECK(hr__lease_find_job(&d, JOB) != NULL); /* its client is away */
-    CHECK(!hr__lease_drop_unclaimed(&d, 50000 * MS, 1000 * MS));
+    CHECK(!hr__lease_make_place(&d, 1020 * MS, 1000 * MS)); /* no tick saw it yet */
+    hr__lease_finish(&d);
+}
+
+TEST(a_job_that_its_client_left_gives_way_at_once)
+{
+    start(100, 10, 40, 2);
+    d.options.idle_ns = 60000 * MS;
+    join_worker(1, 4, 0);
+    join_client(2, 2, 0, 5, 0, 0);
+    join_client(3, 2, 1, 6, 0, 0);
+    progress(2, 1, 10, 10 * MS);
+    event(2, &(struct hr_frame){HR_FRAME_GOODBYE}, 20 * MS);
+    CHECK(!hr__lease_make_place(&d, 30000 * MS, 1000 * MS)); /* the other one is there */
+    event(3, &(struct hr_frame){HR_FRAME_GOODBYE}, 40 * MS);
+    join_client(4, 2, 1, 7, 0, 50 * MS);
+    CHECK(!hr__lease_make_place(&d, 30000 * MS, 1000 * MS)); /* and again */
+    event(4, &(struct hr_frame){HR_FRAME_GOODBYE}, 60 * MS);
+    CHECK(hr__lease_make_place(&d, 60 * MS, 1000 * MS));
+    CHECK_EQ_INT(d.job_count, 0);
+    event(2, &(struct hr_frame){HR_FRAME_PROGRESS, .generation = 1}, 70 * MS);
+    check_refused(2, HR_ERR_STATE, "not expected");
+    hr__lease_finish(&d);
+}
+
+TEST(a_client_whose_connection_broke_keeps_its_place_longer_if_it_has_taken_something)
+{
+    for (int taken = 0; taken < 2; taken++) {
+        start(100, 10, 40, 1);
+        d.options.idle_ns = 60000 * MS;
+        join_worker(1, 4, 0);
+        join_client(2, 1, 0, 5, 0, 0);
+        progress(2, 1, taken ? 10 : 0, 10 * MS);
+        hr__lease_lost(&d, 2, 20 * MS, fresh());
+        CHECK(!hr__lease_make_place(&d, 30 * MS, 1000 * MS)); /* no tick saw it yet */
+        hr__lease_tick(&d, 40 * MS, fresh());
+        CHECK(!hr__lease_make_place(&d, 1039 * MS, 1000 * MS));
+        join_client(2, 1, 0, 5, 0, 1039 * MS); /* it came back, and breaks again */
+        CHECK(!hr__lease_make_place(&d, 9000 * MS, 1000 * MS));
+        hr__lease_lost(&d, 2, 9000 * MS, fresh());
+        CHECK(!hr__lease_make_place(&d, 9000 * MS, 1000 * MS));
+        hr__lease_tick(&d, 9010 * MS, fresh());
+        CHECK(hr__lease_make_place(&d, 10010 * MS, 1000 * MS) == !taken);
+        CHECK_EQ_INT(d.job_count, taken);
+        hr__lease_tick(&d, 69010 * MS, fresh());
+        CHECK_EQ_INT(d.job_count, 0);
+        hr__lease_finish(&d);
+    }
+}
+
+TEST(of_several_jobs_the_one_that_is_due_longest_gives_way)
+{
+    const struct hr_lease_job_options other = {8, 100, 10, 40, 1};
+    struct hr_frame hello = client_hello(8, 1, 0, 6);
+
+    start(100, 10, 40, 1);
+    d.options.idle_ns = 60000 * MS;
+    CHECK_OK(hr__lease_add_job(&d, &other, NULL));
+    join_client(2, 1, 0, 5, 0, 0);
+    event(3, &hello, 0);
+    hr__lease_lost(&d, 2, 10 * MS, fresh());
+    hr__lease_tick(&d, 10 * MS, fresh());
+    event(3, &(struct hr_frame){HR_FRAME_GOODBYE}, 500 * MS);
+    hr__lease_tick(&d, 500 * MS, fresh());
+    CHECK(hr__lease_make_place(&d, 1020 * MS, 1000 * MS)); /* 520 ms against 10 */
+    CHECK(hr__lease_find_job(&d, 8) == NULL && hr__lease_find_job(&d, JOB) != NULL);
+    CHECK(hr__lease_make_place(&d, 1020 * MS, 1000 * MS));
+    CHECK_EQ_INT(d.job_count, 0);
+    CHECK(!hr__lease_make_place(&d, 1020 * MS, 1000 * MS));
     hr__lease_finish(&d);
 }
 

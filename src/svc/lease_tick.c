@@ -65,24 +65,16 @@ static void review_consumers(struct hr_dispatcher *d, struct hr_lease_job *job,
     }
 }
 
-static bool has_client(const struct hr_lease_job *job)
-{
-    for (uint32_t i = 0; i < job->world; i++)
-        if (job->consumers[i].peer != 0)
-            return true;
-    return false;
-}
-
 /* Whether it had no client for too long. */
 static bool
 is_unwanted(const struct hr_dispatcher *d, struct hr_lease_job *job, uint64_t now)
 {
-    if (has_client(job) || d->options.idle_ns == 0)
+    if (hr__lease_job_has_client(job))
         job->idle_since_ns = 0;
     else if (job->idle_since_ns == 0)
         job->idle_since_ns = now;
     else
-        return now - job->idle_since_ns >= d->options.idle_ns;
+        return d->options.idle_ns > 0 && now - job->idle_since_ns >= d->options.idle_ns;
     return false;
 }
 

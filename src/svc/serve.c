@@ -50,16 +50,38 @@ drop_older(struct hr_worker *worker, uint64_t job, uint32_t rank, uint32_t gener
             remove_lease(worker, i);
 }
 
+static hr_peer
+find_client(const struct hr_worker *worker, const struct hr_serve_lease *lease)
+{
+    for (size_t i = 1; i <= worker->options.peers_max; i++) {
+        const struct hr_serve_client *client = &worker->clients[i];
+
+        if (client->joined && is_for(lease, client->job, client->rank) &&
+            lease->generation == client->generation)
+            return (hr_peer)i;
+    }
+    return 0;
+}
+
+/* What nobody is here for gives way first, then the oldest. */
 static struct hr_serve_lease *make_room(struct hr_worker *worker)
 {
-    uint32_t oldest = 0;
+    struct hr_serve_lease *found = NULL;
+    bool alone = false;
 
     if (worker->lease_count < worker->options.leases_max)
         return &worker->leases[worker->lease_count++];
-    for (uint32_t i = 1; i < worker->lease_count; i++)
-        if (worker->leases[i].deadline_ns < worker->leases[oldest].deadline_ns)
-            oldest = i;
-    return &worker->leases[oldest];
+    for (uint32_t i = 0; i < worker->lease_count; i++) {
+        struct hr_serve_lease *lease = &worker->leases[i];
+        bool is_alone = find_client(worker, lease) == 0;
+
+        if (found == NULL || is_alone > alone ||
+            (is_alone == alone && lease->deadline_ns < found->deadline_ns)) {
+            found = lease;
+            alone = is_alone;
+        }
+    }
+    return found;
 }
 
 /* A range that is open already gets a later deadline. */
@@ -117,6 +139,19 @@ finish_lease(struct hr_worker *worker, uint32_t at, struct hr_actions *actions)
 }
 
 /* ---- clients ---- */
+
+/* A client says GOODBYE. Its leases end, unless it has another connection. */
+static void leave(struct hr_worker *worker, hr_peer peer)
+{
+    const struct hr_serve_client client = worker->clients[peer];
+
+    memset(&worker->clients[peer], 0, sizeof worker->clients[peer]);
+    for (uint32_t i = worker->lease_count; client.joined && i-- > 0;)
+        if (is_for(&worker->leases[i], client.job, client.rank) &&
+            worker->leases[i].generation == client.generation &&
+            find_client(worker, &worker->leases[i]) == 0)
+            remove_lease(worker, i);
+}
 
 static void take_client(struct hr_worker *worker, hr_peer peer,
                         const struct hr_frame *frame, struct hr_actions *actions)
@@ -200,7 +235,7 @@ void hr__serve_frame(struct hr_worker *worker, hr_peer peer, const struct hr_fra
     else if (frame->type == HR_FRAME_CREDIT)
         take_credit(worker, peer, frame);
     else if (frame->type == HR_FRAME_GOODBYE)
-        memset(&worker->clients[peer], 0, sizeof worker->clients[peer]);
+        leave(worker, peer);
     else
         hr__refuse(actions, peer, HR_ERR_STATE, "a %s frame is not expected here",
                    hr__frame_name(frame->type));
@@ -218,19 +253,6 @@ void hr__serve_tick(struct hr_worker *worker, uint64_t now, struct hr_actions *a
 }
 
 /* ---- sending ---- */
-
-static hr_peer
-find_client(const struct hr_worker *worker, const struct hr_serve_lease *lease)
-{
-    for (size_t i = 1; i <= worker->options.peers_max; i++) {
-        const struct hr_serve_client *client = &worker->clients[i];
-
-        if (client->joined && is_for(lease, client->job, client->rank) &&
-            lease->generation == client->generation)
-            return (hr_peer)i;
-    }
-    return 0;
-}
 
 bool hr__serve_is_done(const struct hr_worker *worker)
 {

@@ -194,6 +194,62 @@ TEST(a_lost_client_stops_its_frames_and_wrong_messages_are_refused)
     hr__serve_finish(&worker);
 }
 
+static bool has_lease(uint64_t from)
+{
+    for (uint32_t i = 0; i < worker.lease_count; i++)
+        if (worker.leases[i].from == from)
+            return true;
+    return false;
+}
+
+TEST(leases_that_nobody_is_here_for_make_room_first)
+{
+    struct hr_frame hello = client_hello(JOB, 2, 1, 6);
+    struct hr_frame other = {HR_FRAME_LEASE, .count = 1, .generation = 2, .job = JOB};
+
+    start(3);
+    join(2, 1, 0);
+    lease(1, 0, 10, 0); /* the oldest one, of a client that is here */
+    other.u.lease.rank = 1;
+    other.u.lease.ttl_ms = 1000;
+    for (uint64_t i = 5; i < 9; i++) {
+        other.u.lease.ranges[0] = (struct hr_frame_range){100 * i, 100 * i + 10};
+        hr__serve_frame(&worker, DISPATCHER, &other, i * MS, fresh());
+    }
+    CHECK(has_lease(0) && has_lease(700) && has_lease(800));
+    hello.generation = 2;
+    hr__serve_frame(&worker, 3, &hello, 0, fresh());
+    lease(1, 20, 30, 10 * MS); /* all have a client: the oldest gives way */
+    CHECK(has_lease(20) && has_lease(700) && has_lease(800));
+    hr__serve_lost(&worker, 3);
+    CHECK_EQ_INT(worker.lease_count, 3); /* it may come back */
+    lease(1, 40, 50, 11 * MS);
+    CHECK(has_lease(20) && has_lease(40) && has_lease(800));
+    lease(1, 60, 70, 12 * MS);
+    CHECK(has_lease(20) && has_lease(40) && has_lease(60));
+    hr__serve_finish(&worker);
+}
+
+TEST(leases_of_a_client_that_says_goodbye_end_unless_it_has_another_connection)
+{
+    struct hr_serve_task task;
+
+    start(8);
+    join(2, 1, 0);
+    join(3, 1, 0); /* the newer connection of the same client */
+    lease(1, 0, 10, 0);
+    hr__serve_frame(&worker, 2, &(struct hr_frame){HR_FRAME_GOODBYE}, 0, fresh());
+    credit(3, 1, 1000, 0);
+    check_next(0, 10);
+    CHECK(hr__serve_next(&worker, &task, fresh()));
+    hr__serve_frame(&worker, 3, &(struct hr_frame){HR_FRAME_GOODBYE}, 0, fresh());
+    CHECK_EQ_INT(worker.lease_count, 0);
+    CHECK(hr__serve_is_done(&worker));
+    hr__serve_sent(&worker, &task, 10, fresh()); /* it was in the making */
+    CHECK_EQ_INT(actions.count, 0);
+    hr__serve_finish(&worker);
+}
+
 TEST(failed_allocations_are_reported)
 {
     const struct hr_serve_options options = {.peers_max = 9, .leases_max = 4};

@@ -256,8 +256,12 @@ def the_control_port_wants_the_token():
 def a_full_dispatcher_is_not_ready():
     with Service(1, options=[*WITH_CONTROL, "--jobs", 1]) as service:
         assert ask(service, "/readyz")[0] == 200
-        run("run", graph("numbers.yaml", numbers), "-q", "--service", service.address)
-        assert ask(service, "/readyz")[0] == 503
+        process = start("run", graph("numbers.yaml", numbers), "-q", "--epochs", 0, "--service", service.address)
+        wait_until(lambda: ask(service, "/readyz")[0] == 503)
+        process.terminate()  # it says GOODBYE
+        process.communicate()
+        wait_until(lambda: ask(service, "/readyz")[0] == 200)
+        assert len(json.loads(ask(service, "/v1/jobs")[1])["jobs"]) == 1  # it is still listed
 
 
 # ---- draining

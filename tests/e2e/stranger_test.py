@@ -1,4 +1,5 @@
 """A service among peers that send what they should not: every one is refused by name, and nobody else is disturbed."""
+import json
 import os
 import random
 import resource
@@ -219,6 +220,39 @@ def another_version_of_the_protocol_is_named():
         finally:
             process.kill()
         assert process.returncode == 1 and "install the same release on both" in err, err
+
+
+def hellos(count):
+    """What clients of as many runs say first to a dispatcher: JOB and HELLO."""
+    with Service(1) as service:
+        tap = Tap(service.address)
+        for _ in range(count):
+            run("run", graph("numbers.yaml", numbers), "-q", "--service", tap.address)
+        return [b"".join(frames(stream)[:2]) for stream in tap.sent]
+
+
+@test
+def runs_that_are_gone_keep_nobody_out():
+    job, hello = 14, 1  # types of frames
+    text, events = graph("numbers.yaml", numbers), temp / "places.jsonl"
+    wanted, said = digest(text), hellos(12)
+    assert all((each[3], frames(each)[1][3]) == (job, hello) for each in said)
+    def count(event):
+        return sum(json.loads(line)["event"] == event for line in events.read_text().splitlines())
+    with Service(1, options=["--jobs", 2, "--events", events]) as service:
+        for _ in range(6):  # they say GOODBYE: their places are free at once
+            assert digest(text, "--service", service.address) == wanted
+        assert count("job_refused") == 0 and count("job_forgotten") >= 4
+        for each in said:  # they are gone without a word, and have taken nothing
+            with dial(service.address) as stranger:
+                stranger.sendall(each)
+                stranger.recv(HEAD)
+        wait_until(lambda: count("client_left") == count("client_joined"))
+        # Long before the minute for which the place of a run that has taken something is kept.
+        process = start("run", text, "--digest", "-q", "--service", service.address)
+        out, err = process.communicate(timeout=40)
+        assert process.returncode == 0 and out.strip() == wanted, err
+    assert count("job_refused") > 0, "the strangers did not fill the table"
 
 
 @test

@@ -6,47 +6,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "svc/client.h"
-#include "svc/lease.h"
-#include "svc/serve.h"
-#include "tests/svc/sim.h"
-
-struct trainer {
-    struct hr_cursor cursor;
-    struct hr_client client;
-    uint32_t log[2 * SIM_RECORDS]; /* records as taken */
-    uint32_t count;
-    /* On disk: replaced in one step. */
-    uint32_t saved_count;
-    char *saved;
-    /* The workers that it uses. */
-    bool all, team[SIM_WORKERS];
-};
-
-struct a {
-    struct hr_dispatcher dispatcher;
-    struct hr_worker workers[SIM_WORKERS];
-    struct trainer trainers[SIM_CLIENTS];
-    uint32_t world;                    /* when the job was made */
-    uint32_t history[8 * SIM_RECORDS]; /* what earlier memberships committed */
-    uint32_t history_count;
-};
-
-static struct a *get(struct sim *sim)
-{
-    return sim->state;
-}
-
-static struct trainer *trainer_of(struct sim *sim, int proc)
-{
-    return &get(sim)->trainers[proc - SIM_CLIENT];
-}
-
-static void must(struct sim *sim, enum hr_err code, const struct hr_error *error)
-{
-    if (code != HR_OK)
-        sim_fail(sim, "%s", error->message);
-}
+#include "tests/svc/sim_a.h"
 
 /* ---- checkpoints ---- */
 
@@ -125,10 +85,30 @@ static void draw(struct sim *sim)
 
 /* ---- processes ---- */
 
+/* The clients' job, and what the journal says of it. False if there is no place. */
+static bool add_job(struct sim *sim)
+{
+    const struct hr_lease_job_options job = {.id = SIM_JOB,
+                                             .end = sim->shape.end,
+                                             .split = sim->shape.split,
+                                             .window = sim->shape.window,
+                                             .world = get(sim)->world};
+    struct hr_dispatcher *d = &get(sim)->dispatcher;
+    struct hr_error error = {0};
+
+    if (d->job_count == JOBS_MAX && !hr__lease_make_place(d, sim->now, GRACE_NS))
+        return false;
+    must(sim, hr__lease_add_job(d, &job, &error), &error);
+    for (uint32_t i = 0; i < sim->row_count; i++)
+        if (sim->rows[i].job == SIM_JOB)
+            must(sim, hr__lease_replay(d, &sim->rows[i], &error), &error);
+    return true;
+}
+
 static void start_dispatcher(struct sim *sim)
 {
     const struct hr_lease_options options = {.peers_max = SIM_CONNS,
-                                             .jobs_max = 1,
+                                             .jobs_max = JOBS_MAX,
                                              .team_max = sim->shape.team,
                                              .ranges_max = 16,
                                              .lease_min = sim->shape.split,
@@ -139,18 +119,10 @@ static void start_dispatcher(struct sim *sim)
                                              .hedge_ns = 40 * SIM_MS,
                                              .silent_ns = sim_silent_ns(sim),
                                              .absent_ns = 20 * SIM_MS};
-    const struct hr_lease_job_options job = {.id = SIM_JOB,
-                                             .end = sim->shape.end,
-                                             .split = sim->shape.split,
-                                             .window = sim->shape.window,
-                                             .world = get(sim)->world};
-    struct hr_dispatcher *d = &get(sim)->dispatcher;
     struct hr_error error = {0};
 
-    must(sim, hr__lease_init(d, &options, &error), &error);
-    must(sim, hr__lease_add_job(d, &job, &error), &error);
-    for (uint32_t i = 0; i < sim->row_count; i++)
-        must(sim, hr__lease_replay(d, &sim->rows[i], &error), &error);
+    must(sim, hr__lease_init(&get(sim)->dispatcher, &options, &error), &error);
+    add_job(sim);
 }
 
 static void start_client(struct sim *sim, int proc)
@@ -249,9 +221,10 @@ static void check_leases(struct sim *sim)
         const struct hr_lease_consumer *consumer;
         bool found = false;
 
-        if (action->kind != HR_ACTION_SEND || action->u.frame.type != HR_FRAME_LEASE)
+        if (action->kind != HR_ACTION_SEND || action->u.frame.type != HR_FRAME_LEASE ||
+            action->u.frame.job != SIM_JOB)
             continue;
-        consumer = &d->jobs[0].consumers[action->u.frame.u.lease.rank];
+        consumer = &job_of(sim)->consumers[action->u.frame.u.lease.rank];
         for (uint32_t k = 0; k < sim->shape.team; k++)
             found = found || (consumer->team[k].worker == action->peer &&
                               consumer->team[k].former == 0);
@@ -304,16 +277,25 @@ static void data(struct sim *sim, int proc, hr_peer peer, const struct hr_frame 
         sim_fail(sim, "client %d holds %zu bytes", proc - SIM_CLIENT, t->cursor.bytes);
 }
 
+/* A client brings its job when it says HELLO. */
+static void to_dispatcher(struct sim *sim, hr_peer peer, const struct hr_frame *frame)
+{
+    struct hr_dispatcher *d = &get(sim)->dispatcher;
+    struct hr_error error = {0};
+
+    if (frame->type == HR_FRAME_HELLO && frame->u.hello.role == HR_FRAME_CLIENT &&
+        job_of(sim) == NULL && !add_job(sim))
+        hr__refuse(&sim->actions, peer, HR_ERR_LIMIT, "there is no place");
+    else
+        must(sim, hr__lease_frame(d, peer, frame, sim->now, &sim->actions, &error),
+             &error);
+}
+
 static void frame(struct sim *sim, int proc, hr_peer peer, const struct hr_frame *frame,
                   const char *payload, size_t bytes)
 {
-    struct hr_error error = {0};
-
     if (proc == SIM_DISPATCHER)
-        must(sim,
-             hr__lease_frame(&get(sim)->dispatcher, peer, frame, sim->now, &sim->actions,
-                             &error),
-             &error);
+        to_dispatcher(sim, peer, frame);
     else if (frame->type == HR_FRAME_WORKERS && sim->link[proc][SIM_DISPATCHER] != peer)
         return; /* of an older connection */
     else if (frame->type == HR_FRAME_WORKERS)
@@ -465,43 +447,6 @@ static void resize(struct sim *sim)
         sim->procs[SIM_CLIENT + i].back_at_ns = sim->now;
 }
 
-/* Another process says that it is a rank, and dies. It must be refused while the rank's
- * client is heard; else it replaces it. */
-static void intrude(struct sim *sim)
-{
-    struct hr_dispatcher *d = &get(sim)->dispatcher;
-    uint32_t rank = sim_below(sim, sim->shape.clients);
-    const struct hr_lease_job *job = &d->jobs[0];
-    struct hr_frame hello = {.type = HR_FRAME_HELLO, .job = SIM_JOB};
-    struct hr_error error = {0};
-    bool refused = false, heard;
-    hr_peer peer;
-
-    if (sim->conns[SIM_CONNS].used || rank >= job->world)
-        return;
-    peer = job->consumers[rank].peer;
-    heard = peer != 0 && sim->now - d->peers[peer].heard_ns < d->options.silent_ns;
-    hello.u.hello.nonce = hr__rng_u64(&sim->rng);
-    hello.u.hello.base = job->base;
-    hello.u.hello.membership = job->membership;
-    hello.u.hello.world = job->world;
-    hello.u.hello.rank = rank;
-    hello.u.hello.role = HR_FRAME_CLIENT;
-    sim_trace(sim, "an intruder says that it is rank %u", rank);
-    must(sim, hr__lease_frame(d, SIM_CONNS, &hello, sim->now, &sim->actions, &error),
-         &error);
-    for (size_t i = 0; i < sim->actions.count; i++)
-        refused = refused || (sim->actions.items[i].kind == HR_ACTION_SEND &&
-                              sim->actions.items[i].u.frame.type == HR_FRAME_ERROR);
-    if (refused != heard)
-        sim_fail(sim, "rank %u is %s, and another client of it is %s", rank,
-                 heard ? "alive" : "silent", refused ? "refused" : "accepted");
-    sim_perform(sim, SIM_DISPATCHER);
-    if (sim->procs[SIM_DISPATCHER].alive)
-        hr__lease_lost(d, SIM_CONNS, sim->now, &sim->actions);
-    sim_perform(sim, SIM_DISPATCHER);
-}
-
 /* The dispatcher takes a peer for lost that is not. */
 static void forget(struct sim *sim)
 {
@@ -509,8 +454,13 @@ static void forget(struct sim *sim)
 
     if (!sim->procs[SIM_DISPATCHER].alive)
         return;
-    if (sim_below(sim, 4) == 0) {
-        intrude(sim);
+    switch (sim_below(sim, 6)) {
+    case 0:
+        sim_a_intrude(sim);
+        return;
+    case 1:
+    case 2:
+        sim_a_visit(sim);
         return;
     }
     if (get(sim)->dispatcher.peers[peer].role == 0)
@@ -531,8 +481,9 @@ static bool is_done(struct sim *sim)
             !hr__cursor_is_at_end(&t->cursor))
             return false;
     }
-    return sim->procs[SIM_DISPATCHER].alive &&
-           hr__lease_job_is_done(&get(sim)->dispatcher.jobs[0]);
+    return sim->procs[SIM_DISPATCHER].alive && job_of(sim) != NULL &&
+           hr__lease_job_is_done(job_of(sim)) &&
+           hr__lease_has_place(&get(sim)->dispatcher, sim->now, GRACE_NS);
 }
 
 static void check_log(struct sim *sim, const uint32_t *log, uint32_t count, uint8_t *seen)
