@@ -444,7 +444,7 @@ from_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame,
 
         move_cursor(d, job, consumer, hr__share_below(&share, frame->position), now);
         d->counts.positions_taken += consumer->cursor - before;
-        job->moved = job->moved || consumer->cursor > before;
+        consumer->taken = consumer->taken || consumer->cursor > before;
         hr__lease_grant(d, 0, &(struct hr_lease_seat){job, consumer}, now, actions);
     }
     if (frame->type == HR_FRAME_GOODBYE) {

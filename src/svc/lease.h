@@ -42,8 +42,10 @@ struct hr_lease_options {
     uint64_t served_ns;            /* after it was sent, until it is leased again */
     uint64_t hedge_ns;             /* the head of the line is slow */
     uint64_t silent_ns;            /* a peer that is not heard is taken for lost */
-    uint64_t absent_ns;            /* a client that is away has no leases; 0: never */
-    uint64_t idle_ns;              /* a job without a client is forgotten; 0: never */
+    /* A client that is away has no leases after this; after a quarter of it, if it has
+     * taken nothing. 0: never. */
+    uint64_t absent_ns;
+    uint64_t idle_ns; /* a job without a client is forgotten; 0: never */
 };
 
 struct hr_lease_job_options {
@@ -77,8 +79,9 @@ struct hr_lease_consumer {
      * one. */
     struct hr_lease_tie *team;
     uint32_t tied, replaced;
-    bool told; /* its client knows the team */
-    bool left; /* its client said GOODBYE, and no other one came since */
+    bool told;  /* its client knows the team */
+    bool left;  /* its client said GOODBYE, and no other one came since */
+    bool taken; /* a client of it has taken something */
 };
 
 struct hr_lease_job {
@@ -89,7 +92,6 @@ struct hr_lease_job {
     struct hr_lease_consumer *consumers;
     struct hr_queue hungry; /* ranks that may lack leases, by positions outstanding */
     uint64_t idle_since_ns; /* no client was connected; 0: one is */
-    bool moved;             /* a client has taken something */
     hr_peer clients;        /* the first connection that was given this job, or 0 */
 };
 

@@ -254,6 +254,14 @@ static bool was_left(const struct hr_lease_job *job)
     return true;
 }
 
+static bool was_taken_from(const struct hr_lease_job *job)
+{
+    for (uint32_t i = 0; i < job->world; i++)
+        if (job->consumers[i].taken)
+            return true;
+    return false;
+}
+
 /* How long ago the job had to give way to others; -1: it need not. */
 static int64_t overdue(const struct hr_lease_job *job, uint64_t now, uint64_t grace_ns)
 {
@@ -263,7 +271,7 @@ static int64_t overdue(const struct hr_lease_job *job, uint64_t now, uint64_t gr
         return -1;
     if (was_left(job))
         return (int64_t)idle;
-    if (job->moved || job->idle_since_ns == 0 || idle < grace_ns)
+    if (job->idle_since_ns == 0 || idle < grace_ns || was_taken_from(job))
         return -1;
     return (int64_t)(idle - grace_ns);
 }

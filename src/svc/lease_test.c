@@ -500,6 +500,7 @@ TEST(a_client_that_is_away_frees_the_slots_of_its_worker)
     join_worker(1, 1, 0);
     join_client(2, 1, 0, 5, 0, 0);
     check_lease(1, 0, 40);
+    progress(2, 1, 10, 0);
     hr__lease_lost(&d, 2, 1 * MS, fresh());
     hr__lease_tick(&d, 10 * MS, fresh());
     event(3, &hello, 20 * MS);
@@ -512,7 +513,29 @@ TEST(a_client_that_is_away_frees_the_slots_of_its_worker)
     CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
     event(3, &(struct hr_frame){HR_FRAME_GOODBYE}, 130 * MS);
     hr__lease_tick(&d, 130 * MS, fresh());
+    check_lease(1, 10, 50);
+    hr__lease_finish(&d);
+}
+
+TEST(a_client_that_has_taken_nothing_frees_them_sooner)
+{
+    const struct hr_lease_job_options other = {8, 100, 10, 40, 1};
+    struct hr_frame hello = client_hello(8, 1, 0, 6);
+
+    start(100, 10, 40, 1);
+    d.options.absent_ns = 100 * MS;
+    CHECK_OK(hr__lease_add_job(&d, &other, NULL));
+    join_worker(1, 1, 0);
+    join_client(2, 1, 0, 5, 0, 0);
     check_lease(1, 0, 40);
+    progress(2, 1, 0, 0); /* as clients say now and then */
+    hr__lease_lost(&d, 2, 1 * MS, fresh());
+    hr__lease_tick(&d, 10 * MS, fresh());
+    event(3, &hello, 20 * MS);
+    hr__lease_tick(&d, 34 * MS, fresh());
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
+    hr__lease_tick(&d, 35 * MS, fresh());
+    CHECK_EQ_INT(sent(1, HR_FRAME_LEASE, 0)->job, 8);
     hr__lease_finish(&d);
 }
 

@@ -40,11 +40,13 @@ expire(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, uint64_t now
 static void
 end_absent(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, uint64_t now)
 {
+    uint64_t grace = consumer->taken ? d->options.absent_ns : d->options.absent_ns / 4;
+
     if (consumer->peer != 0 || d->options.absent_ns == 0)
         consumer->absent_since_ns = 0;
     else if (consumer->absent_since_ns == 0)
         consumer->absent_since_ns = now;
-    else if (now - consumer->absent_since_ns >= d->options.absent_ns)
+    else if (now - consumer->absent_since_ns >= grace)
         hr__lease_end_all(d, consumer);
 }
 

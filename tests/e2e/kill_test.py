@@ -113,9 +113,9 @@ def a_point_that_does_not_exist_is_refused():
 class Kind:
     """A graph, how it is run, and what an undisturbed run gives."""
 
-    def __init__(self, name, text, epochs, options=(), worker_options=(), own_folders=False, cache=None):
+    def __init__(self, name, text, epochs, options=(), own_folders=False, cache=None):
         self.name, self.text, self.epochs, self.options = name, graph(f"kill_{name}.yaml", text), epochs, list(options)
-        self.worker_options, self.own_folders, self.cache = list(worker_options), own_folders, cache
+        self.own_folders, self.cache = own_folders, cache
         self.known = None
 
     def expected(self):
@@ -156,7 +156,7 @@ def kinds():
     ledger = ["--errors", "skip", "--errors-max", 100000]
     images = IMAGES % photos()
     return {"images": Kind("images", images + STACK, 20),
-            "numbers": Kind("numbers", NUMBERS, 4, worker_options=["--tcp-only"]),
+            "numbers": Kind("numbers", NUMBERS, 4),
             "shared": Kind("shared", LARGE, 12),
             "cut": Kind("cut", images + FEWER + STACK, 20),
             "ledger": Kind("ledger", IMAGES % damaged() + FEWER + STACK, 10, ledger),
@@ -203,19 +203,20 @@ class Process:
 class Case:
     def __init__(self, role, point, ordered, times, rng):
         self.role, self.point, self.ordered, self.times = role, point.name, ordered, times
-        self.kills, self.rng = 0, rng
+        self.kills, self.rng, self.silence = 0, rng, 0.0
         self.passing = rng.choice(PASSINGS)
         every = kinds_known()
         self.kind = every[rng.choice(FOR_ANY) if point.runs in ("any", "killed", "lost", "ordered") else point.runs]
         self.disturbs = {"killed": "worker0", "lost": "client"}.get(point.runs)
         self.named = rng.random() < 0.5
+        self.more = rng.choice([[], ["--tcp-only"], ["--tcp-only", "--compress", "zstd"]]) if point.runs != "shared" else []
         self.folder = temp / f"case{rng.randrange(10**9)}"
         self.folder.mkdir()
         self.all = []
 
     def __str__(self):
         return (f"{self.role} {self.point}:{self.passing}, {self.times} times, {self.kind.name}, "
-                f"{'ordered' if self.ordered else 'unordered'}{', named' if self.named else ''}")
+                f"{'ordered' if self.ordered else 'unordered'}{', named' if self.named else ''} {' '.join(self.more)}")
 
     # ---- processes ----
 
@@ -231,7 +232,7 @@ class Case:
         at = f"127.0.0.1:{free_port()}"
         self.add("dispatcher", ["dispatcher", "--listen", at])
         for i in range(2):
-            self.add(f"worker{i}", ["worker", "--dispatcher", at, "--threads", 1, *self.kind.worker_options])
+            self.add(f"worker{i}", ["worker", "--dispatcher", at, "--threads", 1, *self.more])
         self.words = ["run", self.kind.text, "--epochs", self.kind.epochs, "-q", "--service", at, *self.kind.options]
         self.words += ["--job", self.folder.name] if self.named else []
         self.client = self.add("client", [])
@@ -279,6 +280,7 @@ class Case:
             lines = self.lines()
             if lines != seen:
                 seen, seen_at = lines, time.monotonic()
+            self.silence = max(self.silence, time.monotonic() - seen_at)
             if not disturbed and lines > 0 and self.client.process.poll() is None:
                 disturbed = True
                 self.disturb()
@@ -365,7 +367,7 @@ def drawn(rng):
 
 @test
 def whoever_dies_at_a_point_no_record_is_lost_or_repeated():
-    rng, kills, count = random.Random(seed), 0, 0
+    rng, kills, count, silence = random.Random(seed), 0, 0, (0.0, "")
     begin = time.monotonic()
     for what in drawn(rng):
         case = Case(*what, rng)
@@ -373,12 +375,12 @@ def whoever_dies_at_a_point_no_record_is_lost_or_repeated():
             case.play()
         finally:
             case.close()
-        kills, count = kills + case.kills, count + 1
+        kills, count, silence = kills + case.kills, count + 1, max(silence, (case.silence, str(case)))
         if ONLY or KILLS:
-            print(f"# {time.monotonic() - begin:.1f} s, {kills} kills: {case}", flush=True)
+            print(f"# {time.monotonic() - begin:.1f} s, {kills} kills, silent for {case.silence:.1f} s: {case}", flush=True)
         if KILLS and kills >= KILLS:
             break
-    print(f"# {kills} kills in {count} cases", flush=True)
+    print(f"# {kills} kills in {count} cases; silent for {silence[0]:.1f} s at most: {silence[1]}", flush=True)
 
 
 main()
