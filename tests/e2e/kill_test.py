@@ -210,13 +210,14 @@ class Case:
         self.disturbs = {"killed": "worker0", "lost": "client"}.get(point.runs)
         self.named = rng.random() < 0.5
         self.more = rng.choice([[], ["--tcp-only"], ["--tcp-only", "--compress", "zstd"]]) if point.runs != "shared" else []
+        self.company = rng.random() < 0.25  # another process is killed at the same time
         self.folder = temp / f"case{rng.randrange(10**9)}"
         self.folder.mkdir()
         self.all = []
 
     def __str__(self):
         return (f"{self.role} {self.point}:{self.passing}, {self.times} times, {self.kind.name}, "
-                f"{'ordered' if self.ordered else 'unordered'}{', named' if self.named else ''} {' '.join(self.more)}")
+                f"{'ordered' if self.ordered else 'unordered'}{', named' if self.named else ''}{', not alone' if self.company else ''} {' '.join(self.more)}")
 
     # ---- processes ----
 
@@ -252,6 +253,13 @@ class Case:
         self.client.words += ["--state", self.state, "--save-every", self.rng.choice([1, 5, 20])] if self.ordered else ["--ordered", "false"]
         self.client.begin()
 
+    def follow_into_death(self, victim):
+        other = self.rng.choice([process for process in self.all if process is not victim])
+        if other.process.poll() is None:
+            other.kill()
+            self.kills += 1
+            self.come_back(other)
+
     def come_back(self, process):
         if process is self.client and self.ordered:
             keep(self.state, self.got)
@@ -275,6 +283,8 @@ class Case:
         while self.client.process.poll() != 0:
             for process in self.all:
                 if process.died():
+                    if self.company:
+                        self.follow_into_death(process)
                     self.come_back(process)
                     seen_at = time.monotonic()
             lines = self.lines()
