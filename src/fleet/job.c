@@ -63,9 +63,10 @@ hr__job_print(const struct hr_graph *graph, const struct hr_iter_options *option
     char fingerprint[HR_FINGERPRINT_BYTES];
     char *text;
 
-    if (strlen(name) > HR_JOB_NAME_MAX || !hr__frame_is_plain(name, strlen(name)))
+    if (name[0] == '\0' || strlen(name) > HR_JOB_NAME_MAX ||
+        !hr__frame_is_plain(name, strlen(name)))
         return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "a job's name has at most %u bytes, of UTF-8 without control "
+                        "a job's name has 1 to %u bytes, of UTF-8 without control "
                         "characters",
                         HR_JOB_NAME_MAX);
     HR_TRY(refuse_code(graph, reterr));
@@ -189,7 +190,7 @@ enum hr_err hr__job_name(const char *text, size_t bytes,
     code = check_version(doc, reterr);
     name = hr__doc_get(doc, "name");
     if (code == HR_OK &&
-        (name == NULL || name->kind != HR_DOC_STRING ||
+        (name == NULL || name->kind != HR_DOC_STRING || name->as.string.length == 0 ||
          name->as.string.length > HR_JOB_NAME_MAX ||
          !hr__frame_is_plain(name->as.string.text, name->as.string.length)))
         code = damaged(reterr, "name");

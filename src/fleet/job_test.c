@@ -88,7 +88,7 @@ TEST(what_is_no_job_is_refused_with_the_reason)
 
 TEST(names_are_plain_texts)
 {
-    static const char *const wrong[] = {"\x1b[31m", "two\nlines", "\xff", "\xc2\x80"};
+    static const char *const wrong[] = {"", "\x1b[31m", "two\nlines", "\xff", "\xc2\x80"};
     char name[HR_JOB_NAME_MAX + 1], text[128];
     struct hr_graph *graph = parse("headrace: 1\npipeline:\n  - source.range: {n: 5}\n");
     struct hr_iter_options options;
@@ -103,6 +103,8 @@ TEST(names_are_plain_texts)
         CHECK_HAS(error.message, "control characters");
     }
     snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"a\\u001b[2J\"}");
+    CHECK_ERR(HR_ERR_FORMAT, hr__job_name(text, strlen(text), name, &error));
+    snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"\"}");
     CHECK_ERR(HR_ERR_FORMAT, hr__job_name(text, strlen(text), name, &error));
     snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"Zug 7 \\u00fc\"}");
     CHECK_OK(hr__job_name(text, strlen(text), name, &error));
@@ -122,7 +124,7 @@ TEST(a_graph_with_user_code_is_refused_before_it_travels)
     hr_iter_options_init(&options);
     hr__str_init(&text);
     CHECK_ERR(HR_ERR_UNSUPPORTED,
-              hr__job_print(graph, &options, "", false, &text, &error));
+              hr__job_print(graph, &options, "a", false, &text, &error));
     CHECK_HAS(error.message, "code.map");
     CHECK_HAS(error.message, "without the service");
     hr__str_finish(&text);
