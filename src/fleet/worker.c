@@ -178,6 +178,7 @@ static void leave(struct hr_worker_process *w, uint64_t now)
     hr__net_stop_listening(net_of(w));
     for (uint32_t i = 1; i <= w->peers_max; i++)
         hr__net_drop(net_of(w), i);
+    HR_KILL_POINT("drain.ended");
 }
 
 /* Begins to drain, and ends when everything was sent and all connections are closed. */
@@ -190,6 +191,7 @@ static void drain(struct hr_worker_process *w)
     if (w->drain_until_ns == 0) {
         w->drain_until_ns = now + w->drain_ns;
         hr__net_send(net_of(w), w->link, &goodbye);
+        HR_KILL_POINT("drain.begun");
     }
     if (w->leave_until_ns == 0 && (has_sent_all(w) || now >= w->drain_until_ns))
         leave(w, now);

@@ -174,9 +174,10 @@ class Process:
         self.case, self.role, self.words = case, role, words
         self.log = case.folder / f"{role}.log"
         self.cache = (case.folder if case.kind.own_folders else temp) / f"cache_{role}"
-        self.left, self.process = 0, None
+        self.left, self.process, self.drains = 0, None, False
 
     def begin(self):
+        self.drains = False
         environment = {**os.environ, "HEADRACE_CACHE": str(self.cache)}
         if self.left > 0:
             environment["HEADRACE_KILL_AT"] = f"{self.case.point}:{self.case.passing}"
@@ -189,10 +190,18 @@ class Process:
             self.process.kill()
             self.process.wait()
 
+    def drain(self):
+        self.process.terminate()
+        self.drains = True
+
     def died(self):
-        """Whether it died at its point; anything else that ends it is a failure, except a client that is done."""
+        """Whether it died at its point. Anything else that ends it is a failure, except a client that is done and a worker
+        that has drained, which comes back."""
         code = self.process.poll()
         if code is None or (code == 0 and self.role == "client"):
+            return False
+        if code == 0 and self.drains:
+            self.begin()
             return False
         assert code == -9 and self.left > 0, f"{self.case}: {self.role} ends with {code}: {self.log.read_text()[-400:]}"
         self.left -= 1
@@ -204,10 +213,11 @@ class Case:
     def __init__(self, role, point, ordered, times, rng):
         self.role, self.point, self.ordered, self.times = role, point.name, ordered, times
         self.kills, self.rng, self.silence = 0, rng, 0.0
-        self.passing = rng.choice(PASSINGS)
+        self.passing = 1 if point.runs in ("drained", "index") else rng.choice(PASSINGS)
         every = kinds_known()
-        self.kind = every[rng.choice(FOR_ANY) if point.runs in ("any", "killed", "lost", "ordered") else point.runs]
-        self.disturbs = {"killed": "worker0", "lost": "client"}.get(point.runs)
+        self.kind = every[rng.choice(FOR_ANY) if point.runs in ("any", "killed", "lost", "drained", "ordered") else point.runs]
+        self.disturbs = {"killed": "worker0", "lost": "client", "drained": "worker0"}.get(point.runs)
+        self.drains = point.runs == "drained"
         self.named = rng.random() < 0.5
         self.more = rng.choice([[], ["--tcp-only"], ["--tcp-only", "--compress", "zstd"]]) if point.runs != "shared" else []
         self.company = rng.random() < 0.25  # another process is killed at the same time
@@ -268,8 +278,11 @@ class Case:
         process.begin()
 
     def disturb(self):
-        """Kills the process whose end the victim is to see."""
+        """Kills the process whose end the victim is to see, or lets the victim leave."""
         process = next(process for process in self.all if process.role == self.disturbs)
+        if self.drains:
+            process.drain()
+            return
         process.kill()
         self.come_back(process)
 
