@@ -50,17 +50,22 @@ drop_older(struct hr_worker *worker, uint64_t job, uint32_t rank, uint32_t gener
             remove_lease(worker, i);
 }
 
+/* The latest connection of the lease's client, or 0: one that the client gave up may not
+ * be known to be lost yet. */
 static hr_peer
 find_client(const struct hr_worker *worker, const struct hr_serve_lease *lease)
 {
+    hr_peer found = 0;
+
     for (size_t i = 1; i <= worker->options.peers_max; i++) {
         const struct hr_serve_client *client = &worker->clients[i];
 
         if (client->joined && is_for(lease, client->job, client->rank) &&
-            lease->generation == client->generation)
-            return (hr_peer)i;
+            lease->generation == client->generation &&
+            client->order >= worker->clients[found].order)
+            found = (hr_peer)i;
     }
-    return 0;
+    return found;
 }
 
 /* What nobody is here for gives way first, then the oldest. */
@@ -178,6 +183,7 @@ static void take_client(struct hr_worker *worker, hr_peer peer,
     if (client->joined && client->generation == frame->generation)
         return; /* said again */
     client->joined = true;
+    client->order = ++worker->last_order;
     client->job = frame->job;
     client->rank = frame->u.hello.rank;
     client->generation = frame->generation;

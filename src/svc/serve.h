@@ -30,6 +30,7 @@ struct hr_serve_lease {
 
 struct hr_serve_client {
     bool joined;
+    uint64_t order; /* in which connections joined */
     uint64_t job;
     uint32_t rank, generation;
     uint64_t total, sent; /* bytes: allowed, sent */
@@ -45,7 +46,7 @@ struct hr_worker {
     struct hr_serve_client *clients; /* by number of the connection */
     struct hr_serve_lease *leases;
     uint32_t lease_count;
-    uint64_t last_id, told_ns;
+    uint64_t last_id, last_order, told_ns;
 };
 
 /* HR_ERR_MEMORY. Finish it also after failure. */

@@ -194,6 +194,25 @@ TEST(a_lost_client_stops_its_frames_and_wrong_messages_are_refused)
     hr__serve_finish(&worker);
 }
 
+TEST(the_latest_connection_of_a_client_is_served)
+{
+    start(8);
+    join(5, 1, 0);
+    credit(5, 1, 1000, 0);
+    join(2, 1, 0); /* it came back; the older one is not known to be lost */
+    credit(2, 1, 1000, 0);
+    join(5, 1, 0); /* said again, late */
+    lease(1, 0, 10, 0);
+    check_next(0, 10);
+    CHECK_EQ_INT(worker.clients[2].sent, 10);
+    join(6, 1, 0);
+    credit(6, 1, 1000, 4);
+    hr__serve_lost(&worker, 5);
+    check_next(4, 10);
+    CHECK_EQ_INT(worker.clients[6].sent, 10);
+    hr__serve_finish(&worker);
+}
+
 static bool has_lease(uint64_t from)
 {
     for (uint32_t i = 0; i < worker.lease_count; i++)
