@@ -13,6 +13,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/kill_point.h"
 #include "core/str.h"
 
 struct hr_events {
@@ -118,5 +119,6 @@ void hr__events_add(struct hr_events *events, const char *event, ...)
     va_end(args);
     hr__str_add(&line, "}\n");
     write_line(events, &line);
+    HR_KILL_POINT("event.written");
     hr__str_finish(&line);
 }

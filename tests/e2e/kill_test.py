@@ -7,6 +7,7 @@ batch once in the surviving history, in order if the run is ordered, with the sa
 `make check` draws some cases of each process; HEADRACE_TEST_KILLS=1000 plays all of them in turn until so many died.
 """
 import collections
+import json
 import os
 import random
 import re
@@ -241,7 +242,7 @@ class Case:
 
     def set_up(self):
         at = f"127.0.0.1:{free_port()}"
-        self.add("dispatcher", ["dispatcher", "--listen", at])
+        self.add("dispatcher", ["dispatcher", "--listen", at, "--events", self.folder / "events"])
         for i in range(2):
             self.add(f"worker{i}", ["worker", "--dispatcher", at, "--threads", 1, *self.more])
         self.words = ["run", self.kind.text, "--epochs", self.kind.epochs, "-q", "--service", at, *self.kind.options]
@@ -322,6 +323,11 @@ class Case:
         lines = set(self.ledger.read_text().splitlines()) if self.ledger.exists() else set()
         assert lines == ledger, f"{self}: {len(lines)} bad records are listed, not {len(ledger)}"
 
+    def check_events(self):
+        """Each line of the log is whole, whenever the dispatcher died."""
+        for line in (self.folder / "events").read_text().splitlines():
+            assert "event" in json.loads(line), line
+
     def settle(self):
         """The last messages of a run are taken after its end."""
         victim, until = self.victim(), time.monotonic() + 0.3
@@ -350,6 +356,7 @@ class Case:
             self.compare()
             self.settle()
             number += 1
+        self.check_events()
 
     def close(self):
         for process in self.all:
