@@ -57,13 +57,13 @@ find_client(const struct hr_worker *worker, const struct hr_serve_lease *lease)
 {
     hr_peer found = 0;
 
-    for (size_t i = 1; i <= worker->options.peers_max; i++) {
+    for (hr_peer i = 1; i <= worker->top; i++) {
         const struct hr_serve_client *client = &worker->clients[i];
 
         if (client->joined && is_for(lease, client->job, client->rank) &&
             lease->generation == client->generation &&
             client->order >= worker->clients[found].order)
-            found = (hr_peer)i;
+            found = i;
     }
     return found;
 }
@@ -145,12 +145,19 @@ finish_lease(struct hr_worker *worker, uint32_t at, struct hr_actions *actions)
 
 /* ---- clients ---- */
 
+static void forget_client(struct hr_worker *worker, hr_peer peer)
+{
+    memset(&worker->clients[peer], 0, sizeof worker->clients[peer]);
+    while (worker->top > 0 && !worker->clients[worker->top].joined)
+        worker->top--;
+}
+
 /* A client says GOODBYE. Its leases end, unless it has another connection. */
 static void leave(struct hr_worker *worker, hr_peer peer)
 {
     const struct hr_serve_client client = worker->clients[peer];
 
-    memset(&worker->clients[peer], 0, sizeof worker->clients[peer]);
+    forget_client(worker, peer);
     for (uint32_t i = worker->lease_count; client.joined && i-- > 0;)
         if (is_for(&worker->leases[i], client.job, client.rank) &&
             worker->leases[i].generation == client.generation &&
@@ -168,7 +175,7 @@ static void take_client(struct hr_worker *worker, hr_peer peer,
         hr__refuse(actions, peer, HR_ERR_STATE, "join the dispatcher first");
         return;
     }
-    for (size_t i = 1; i <= worker->options.peers_max; i++) {
+    for (hr_peer i = 1; i <= worker->top; i++) {
         const struct hr_serve_client *other = &worker->clients[i];
 
         if (other->joined && other->job == frame->job &&
@@ -183,6 +190,7 @@ static void take_client(struct hr_worker *worker, hr_peer peer,
     if (client->joined && client->generation == frame->generation)
         return; /* said again */
     client->joined = true;
+    worker->top = peer > worker->top ? peer : worker->top;
     client->order = ++worker->last_order;
     client->job = frame->job;
     client->rank = frame->u.hello.rank;
@@ -223,7 +231,7 @@ void hr__serve_connected(struct hr_worker *worker, hr_peer dispatcher, uint64_t 
 
 void hr__serve_lost(struct hr_worker *worker, hr_peer peer)
 {
-    memset(&worker->clients[peer], 0, sizeof worker->clients[peer]);
+    forget_client(worker, peer);
     if (worker->dispatcher == peer)
         worker->dispatcher = 0;
 }

@@ -44,6 +44,7 @@ struct hr_worker {
     struct hr_serve_options options;
     hr_peer dispatcher;
     struct hr_serve_client *clients; /* by number of the connection */
+    hr_peer top;                     /* none beyond it has joined */
     struct hr_serve_lease *leases;
     uint32_t lease_count;
     uint64_t last_id, last_order, told_ns;
