@@ -243,17 +243,75 @@ static struct hr_lease *find_slow(const struct hr_dispatcher *d,
     return NULL;
 }
 
+static bool is_in_team(const struct hr_dispatcher *d,
+                       const struct hr_lease_consumer *consumer, hr_peer worker)
+{
+    for (size_t i = 0; d->divided && i < d->options.team_max; i++)
+        if (consumer->team[i].worker == worker && consumer->team[i].former == 0)
+            return true;
+    return !d->divided;
+}
+
+/* Of the workers that have leases of this consumer, sent or not, the one that has the
+ * least in work, though it may have enough; 0: none can take more. */
+static hr_peer
+find_busy(const struct hr_dispatcher *d, const struct hr_lease_consumer *consumer)
+{
+    hr_peer found = 0;
+
+    for (size_t i = 0; i < consumer->leases.count; i++) {
+        hr_peer peer = consumer->leases.items[i].worker;
+        const struct hr_lease_peer *worker = &d->peers[peer];
+
+        if (peer != 0 && !worker->leaving && worker->held < worker->slots &&
+            is_in_team(d, consumer, peer) &&
+            (found == 0 || worker->outstanding < d->peers[found].outstanding))
+            found = peer;
+    }
+    return found;
+}
+
+/* Leases the position at the cursor, which nobody has, to a worker that has enough. What
+ * that worker has of this consumer may be waiting for room at the client, which waits for
+ * the position: without this until those leases expire. */
+static void lease_head(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                       uint64_t now, struct hr_actions *actions)
+{
+    struct hr_share share =
+        hr__lease_share(seat->job, (uint32_t)(seat->consumer - seat->job->consumers));
+    hr_peer worker = find_busy(d, seat->consumer);
+    struct hr_frame_range gap;
+    uint64_t most;
+
+    if (worker == 0 || !find_gap(seat->job, seat->consumer, &gap) ||
+        gap.from != seat->consumer->cursor)
+        return;
+    most = hr__share_run(&share, gap.from);
+    if (most > d->options.lease_min)
+        most = d->options.lease_min;
+    if (gap.until - gap.from > most)
+        gap.until = gap.from + most;
+    add(d, seat, worker, gap, false, now, start_lease(d, seat, worker, actions));
+    hr__lease_queue_worker(d, worker);
+    hr__lease_queue_consumer(d, seat->job, seat->consumer);
+}
+
 void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                      uint64_t now, struct hr_actions *actions)
 {
-    struct hr_lease *slow = find_slow(d, seat->consumer, now);
+    struct hr_lease *slow;
     struct hr_frame_range local;
     hr_peer worker;
 
-    if (slow == NULL || seat->consumer->peer == 0 ||
+    if (seat->consumer->peer == 0 ||
         seat->consumer->leases.count == seat->consumer->leases.room ||
         hr__actions_left(actions) == 0)
         return;
+    slow = find_slow(d, seat->consumer, now);
+    if (slow == NULL) {
+        lease_head(d, seat, now, actions);
+        return;
+    }
     worker = find_worker(d, 0, seat);
     if (worker == 0 || worker == slow->worker || d->peers[worker].outstanding > 0)
         return;

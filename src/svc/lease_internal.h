@@ -60,7 +60,7 @@ void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
                      struct hr_actions *actions);
 
 /* Leases the head of the line a second time if it is slow and a worker has nothing else
- * to do. */
+ * to do. If nobody has it, a worker gets it that has enough, if none other could. */
 void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                      uint64_t now, struct hr_actions *actions);
 

@@ -252,6 +252,26 @@ TEST(a_slow_head_of_the_line_is_given_to_an_idle_worker_too)
     hr__lease_finish(&d);
 }
 
+TEST(a_head_of_the_line_that_nobody_has_goes_to_a_worker_that_has_enough)
+{
+    start(1000, 10, 400, 1);
+    join_worker(1, 4, 0);
+    join_worker(2, 4, 0);
+    join_client(3, 1, 0, 5, 0, 0);
+    check_lease(1, 0, 40);
+    check_lease(2, 40, 80);
+    hr__lease_lost(&d, 1, 10 * MS, fresh());
+    CHECK(sent(2, HR_FRAME_LEASE, 0) == NULL); /* it has enough */
+    hr__lease_tick(&d, 20 * MS, fresh());
+    CHECK_EQ_INT(sent(2, HR_FRAME_LEASE, 0)->u.lease.ranges[0].from, 0);
+    CHECK_EQ_INT(sent(2, HR_FRAME_LEASE, 0)->u.lease.ranges[0].until, 20);
+    hr__lease_tick(&d, 40 * MS, fresh());
+    CHECK(sent(2, HR_FRAME_LEASE, 0) == NULL); /* only the head */
+    progress(3, 1, 20, 50 * MS);
+    CHECK_EQ_INT(sent(2, HR_FRAME_LEASE, 0)->u.lease.ranges[0].from, 20);
+    hr__lease_finish(&d);
+}
+
 TEST(a_fast_worker_gets_long_leases_and_a_leaving_one_none)
 {
     start(100000, 10, 4000, 1);

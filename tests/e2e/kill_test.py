@@ -25,7 +25,7 @@ print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
 KILLS = int(os.environ.get("HEADRACE_TEST_KILLS", 0))
 ONLY = os.environ.get("HEADRACE_TEST_POINT", "")  # a part of "role point"
 FEW = 4  # cases of each process, without HEADRACE_TEST_KILLS
-SILENT = 60  # seconds without a batch: the run hangs
+SILENT = 30  # seconds without a batch: the run hangs. Leases last 60 s
 PASSINGS = [1, 1, 2, 3, 5, 9, 30]
 
 IMAGES = """pipeline:
