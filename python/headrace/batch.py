@@ -376,14 +376,28 @@ def _torch_from_dlpack() -> Callable[[object], Any]:
 
 
 def to_jax(field: _headrace.Field) -> Any:
-    """A JAX array of the field; a Ragged of such arrays if it is ragged."""
+    """A JAX array of the field, on JAX's default device; a Ragged of such arrays if it is ragged. A view on the CPU."""
     import jax
 
     if field.dtype is None:
         return field.strings()
     if field.ragged:
         return _parts(field, to_jax)
-    return jax.dlpack.from_dlpack(field)
+    device = jax.config.jax_default_device or _first_of_jax()
+    if isinstance(device, str):  # a platform
+        device = jax.local_devices(backend=device)[0]
+    if device.platform == "cpu":
+        view = jax.dlpack.from_dlpack(field)
+        if view.device == device:
+            return view
+    return jax.numpy.asarray(_array(field))  # JAX computes where arrays are: a view would keep the program on the CPU
+
+
+@functools.cache
+def _first_of_jax() -> Any:
+    import jax
+
+    return jax.local_devices()[0]
 
 
 def to_headrace(field: _headrace.Field) -> _headrace.Field:

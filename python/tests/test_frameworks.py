@@ -237,9 +237,37 @@ print("exact")
 
 
 @needs("jax")
+def test_jax_arrays_are_on_the_default_device(tmp_path: pathlib.Path) -> None:
+    text = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+import jax, numpy as np, headrace as hr
+pipe = hr.from_dataset([{"x": np.full(i + 1, i, np.int32), "y": i} for i in range(8)]).cast("bfloat16", field="y").batch(4, ragged=True)
+
+def arrays():
+    return [array for batch in pipe.loader(output="jax") for array in (*batch["x"], batch["y"])]
+
+def check(device):
+    assert all(array.device == device for array in arrays()) and len(arrays()) > 2
+    assert [array.tolist() for array in arrays()] == wanted
+
+wanted = [array.tolist() for array in arrays()]
+check(jax.local_devices()[0])  # a GPU where JAX has one
+first, second = jax.local_devices(backend="cpu")
+with jax.default_device(second):
+    check(second)
+jax.config.update("jax_default_device", "cpu")
+check(first)
+print("there")
+"""
+    assert script(tmp_path, text) == "there"
+
+
+@needs("jax")
 def test_jax_arrays_show_the_batch_where_jax_has_the_type(tmp_path: pathlib.Path) -> None:
     text = """
 import gc, jax, numpy as np, headrace as hr
+jax.config.update("jax_platforms", "cpu")
 numbers = hr.range(64).map(lambda x: np.full((3, 5), x), outputs={"value": hr.spec("int64", (3, 5))})
 for dtype in ("uint8", "int8", "uint16", "int16", "int32", "float16", "float32", "bool"):
     batch = next(iter(numbers.cast(dtype, field="value").batch(8).loader(output="jax", threads=0)))
