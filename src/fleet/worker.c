@@ -14,7 +14,7 @@
 #include "fleet/job.h"
 #include "svc/client.h"
 
-#define LEASES_MAX 64u /* ranges that it takes at a time */
+#define LEASES_MAX 256u /* ranges that it takes at a time */
 
 static struct hr_net *net_of(struct hr_worker_process *w)
 {

@@ -12,23 +12,75 @@
 #include "svc/lease_internal.h"
 #include "svc/mutant.h"
 
+/* ---- positions in work ---- */
+
+void hr__lease_load(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
+                    hr_peer worker, uint64_t positions, uint64_t now)
+{
+    if (consumer->outstanding == 0)
+        consumer->went_on_ns = now;
+    consumer->outstanding += positions;
+    d->outstanding += positions;
+    d->peers[worker].held++;
+    if (!consumer->stands)
+        d->peers[worker].outstanding += positions;
+}
+
+void hr__lease_set_standing(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                            bool stands)
+{
+    struct hr_lease_consumer *consumer = seat->consumer;
+
+    if (consumer->stands == stands)
+        return;
+    consumer->stands = stands;
+    for (size_t i = 0; i < consumer->leases.count; i++) {
+        const struct hr_lease *lease = &consumer->leases.items[i];
+        uint64_t positions = lease->until - lease->from;
+        uint64_t *outstanding = &d->peers[lease->worker].outstanding;
+
+        if (lease->served)
+            continue;
+        *outstanding = stands ? *outstanding - positions : *outstanding + positions;
+        hr__lease_queue_worker(d, lease->worker);
+    }
+    hr__lease_queue_consumer(d, seat->job, consumer);
+}
+
+static void go_on(struct hr_dispatcher *d, const struct hr_lease_seat *seat, uint64_t now)
+{
+    seat->consumer->went_on_ns = now;
+    hr__lease_set_standing(d, seat, false);
+}
+
 /* ---- leases end ---- */
+
+static void unload(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
+                   const struct hr_lease *lease)
+{
+    struct hr_lease_peer *worker = &d->peers[lease->worker];
+    uint64_t positions = lease->until - lease->from;
+
+    assert(!lease->served && consumer->outstanding >= positions && worker->held > 0);
+    consumer->outstanding -= positions;
+    d->outstanding -= positions;
+    worker->held--;
+    if (!consumer->stands)
+        worker->outstanding -= positions;
+    else if (consumer->outstanding == 0)
+        consumer->stands = false;
+}
 
 void hr__lease_end(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, size_t at)
 {
     const struct hr_lease *lease = &consumer->leases.items[at];
-    struct hr_lease_peer *worker = &d->peers[lease->worker];
-    uint64_t positions = lease->until - lease->from;
 
     if (!lease->served) {
-        consumer->outstanding -= positions;
-        worker->outstanding -= positions;
-        d->outstanding -= positions;
-        worker->held--;
+        unload(d, consumer, lease);
         hr__lease_queue_worker(d, lease->worker);
     }
     if (lease->worker != 0)
-        worker->kept--;
+        d->peers[lease->worker].kept--;
     hr__ranges_remove(&consumer->leases, at);
 }
 
@@ -58,6 +110,7 @@ static void move_cursor(struct hr_dispatcher *d, struct hr_lease_job *job,
     if (cursor > consumer->cursor) {
         consumer->cursor = cursor;
         consumer->moved_ns = now;
+        go_on(d, &(struct hr_lease_seat){job, consumer}, now);
     }
     while (i < consumer->leases.count) {
         if (consumer->leases.items[i].until > consumer->cursor) {
@@ -257,6 +310,7 @@ static void take_over(struct hr_dispatcher *d, struct hr_lease_job *job,
     hr__lease_end_all(d, consumer);
     if (!HR_MUTANT(DONE_WHEN_LEASED) && !HR_MUTANT(DONE_WHEN_FINISHED))
         consumer->cursor = 0;
+    consumer->sent = 0;
     row = hr__journal(actions, HR_ROW_GENERATION, job->options.id);
     row->rank = frame->u.hello.rank;
     row->generation = consumer->generation;
@@ -279,6 +333,7 @@ static void seat(struct hr_dispatcher *d, struct hr_lease_job *job,
     consumer->left = false;
     job->idle_since_ns = 0;
     consumer->moved_ns = now;
+    consumer->went_on_ns = now;
     move_cursor(d, job, consumer, hr__share_below(&share, frame->position), now);
     hr__lease_queue_consumer(d, job, consumer);
 }
@@ -334,44 +389,49 @@ hello_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame
 
 /* ---- other frames ---- */
 
-/* Its measured time per position moves by a quarter. */
-static void
-learn(struct hr_lease_peer *worker, const struct hr_lease *lease, uint64_t now)
+/* Its measured time per position moves by a quarter. Of the time in which a consumer
+ * stood still only `most` counts: it may have been the client's. */
+static void learn(struct hr_lease_peer *worker, const struct hr_lease *lease,
+                  uint64_t most, uint64_t now)
 {
     uint64_t since =
         worker->finished_ns > lease->issued_ns ? worker->finished_ns : lease->issued_ns;
-    double ns = (double)(now - since) / (double)(lease->until - lease->from);
+    uint64_t took = now - since < most ? now - since : most;
+    double ns = (double)took / (double)(lease->until - lease->from);
 
     worker->ns_per_position += worker->ns_per_position > 0
                                    ? (ns - worker->ns_per_position) / 4
                                    : ns - worker->ns_per_position;
 }
 
-static void serve(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer peer,
+/* Whether more was sent than before: what is sent again, because the client may lack it,
+ * is no sign that it takes anything. */
+static bool serve(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer peer,
                   uint64_t from, uint64_t until, uint64_t now)
 {
     struct hr_lease_peer *worker = &d->peers[peer];
     struct hr_lease_consumer *consumer = seat->consumer;
+    uint64_t most = consumer->stands ? d->options.hedge_ns : UINT64_MAX;
+    uint64_t before = consumer->sent;
 
     for (size_t i = 0; i < consumer->leases.count; i++) {
         struct hr_lease *lease = &consumer->leases.items[i];
-        uint64_t positions = lease->until - lease->from;
 
         if (lease->worker != peer || lease->served || lease->from < from ||
             lease->until > until)
             continue;
-        learn(worker, lease, now);
+        learn(worker, lease, most, now);
         count_finished(d, lease);
         worker->doubt = 0;
-        worker->held--;
-        worker->outstanding -= positions;
-        consumer->outstanding -= positions;
-        d->outstanding -= positions;
+        unload(d, consumer, lease);
         lease->served = true;
         lease->deadline_ns = now + d->options.served_ns;
+        if (lease->until > consumer->sent)
+            consumer->sent = lease->until;
     }
     if (HR_MUTANT(DONE_WHEN_FINISHED))
         move_cursor(d, seat->job, consumer, until, now);
+    return consumer->sent > before;
 }
 
 static void finished(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame,
@@ -379,6 +439,7 @@ static void finished(struct hr_dispatcher *d, hr_peer peer, const struct hr_fram
 {
     struct hr_lease_seat seat = {.job = hr__lease_find_job(d, frame->job)};
     struct hr_share share;
+    bool more = false;
 
     if (seat.job == NULL || frame->u.lease.rank >= seat.job->world)
         return;
@@ -387,9 +448,12 @@ static void finished(struct hr_dispatcher *d, hr_peer peer, const struct hr_fram
         return;
     share = hr__lease_share(seat.job, frame->u.lease.rank);
     for (uint32_t i = 0; i < frame->count; i++)
-        serve(d, &seat, peer, hr__share_below(&share, frame->u.lease.ranges[i].from),
-              hr__share_below(&share, frame->u.lease.ranges[i].until), now);
+        more |=
+            serve(d, &seat, peer, hr__share_below(&share, frame->u.lease.ranges[i].from),
+                  hr__share_below(&share, frame->u.lease.ranges[i].until), now);
     d->peers[peer].finished_ns = now;
+    if (more)
+        go_on(d, &seat, now);
     hr__lease_queue_worker(d, peer);
     hr__lease_queue_consumer(d, seat.job, seat.consumer);
     hr__lease_grant(d, peer, NULL, now, actions);

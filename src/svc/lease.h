@@ -71,7 +71,9 @@ struct hr_lease_consumer {
     uint64_t absent_since_ns; /* as the ticks see it; 0: connected */
     uint64_t cursor;          /* local */
     uint64_t moved_ns;
-    uint64_t acked;       /* of the epoch */
+    uint64_t went_on_ns; /* it got work, its cursor moved, or more was sent than before */
+    uint64_t sent;       /* local: no lease beyond it was sent */
+    uint64_t acked;      /* of the epoch */
     uint64_t outstanding; /* positions that are leased and not served */
     struct hr_ranges leases;
     bool lacks; /* it may lack leases; it is not queued if its team has no room */
@@ -82,6 +84,9 @@ struct hr_lease_consumer {
     bool told;  /* its client knows the team */
     bool left;  /* its client said GOODBYE, and no other one came since */
     bool taken; /* a client of it has taken something */
+    /* It has not gone on for `hedge_ns` although it has leases: its client has room for
+     * nothing more, or what it asks for takes long. */
+    bool stands;
 };
 
 struct hr_lease_job {
@@ -107,7 +112,7 @@ struct hr_lease_peer {
     hr_peer next, previous; /* clients of this job */
     uint32_t rank, generation;
     uint32_t slots, held;   /* of a worker: ranges that it takes, has */
-    uint64_t outstanding;   /* positions of those */
+    uint64_t outstanding;   /* positions of those, but of consumers that stand still */
     uint32_t kept;          /* leases in consumers' tables, those it has sent included */
     uint32_t doubt;         /* leases that expired since it finished one */
     uint32_t degree;        /* the queue that it is in */

@@ -51,6 +51,7 @@ length(const struct hr_dispatcher *d, const struct hr_lease_peer *worker, uint64
 void hr__lease_queue_worker(struct hr_dispatcher *d, hr_peer peer)
 {
     struct hr_lease_peer *p = &d->peers[peer];
+    uint64_t busy = hr__lease_busy(p);
     uint32_t degree = p->doubt < HR_LEASE_DOUBTS ? p->doubt : HR_LEASE_DOUBTS - 1;
 
     if (p->degree != degree) {
@@ -59,8 +60,8 @@ void hr__lease_queue_worker(struct hr_dispatcher *d, hr_peer peer)
     }
     if (p->role == HR_FRAME_WORKER && !p->leaving && p->held < p->slots &&
         p->outstanding < pace(d, p)) {
-        hr__queue_put(&d->idle[degree], peer, p->outstanding);
-        d->room[peer] = (uint64_t)degree << HR_LEASE_DEGREE_SHIFT | p->outstanding;
+        hr__queue_put(&d->idle[degree], peer, busy);
+        d->room[peer] = (uint64_t)degree << HR_LEASE_DEGREE_SHIFT | busy;
     } else {
         hr__queue_remove(&d->idle[degree], peer);
         d->room[peer] = HR_LEASE_NO_ROOM;
@@ -79,7 +80,7 @@ find_worker(const struct hr_dispatcher *d, hr_peer only, const struct hr_lease_s
     for (size_t i = 0; only == 0 && i < HR_LEASE_DOUBTS; i++) {
         const struct hr_queue_item *first = hr__queue_first(&d->idle[i]);
 
-        if (first != NULL && first->key < most)
+        if (first != NULL && first->key / 2 < most)
             return first->number;
     }
     return only != 0 && hr__lease_has_room(d, only, most) ? only : 0;
@@ -116,8 +117,8 @@ void hr__lease_queue_consumer(struct hr_dispatcher *d, struct hr_lease_job *job,
 {
     uint32_t rank = (uint32_t)(consumer - job->consumers);
 
-    consumer->lacks =
-        consumer->peer != 0 && consumer->leases.count < consumer->leases.room;
+    consumer->lacks = consumer->peer != 0 && !consumer->stands &&
+                      consumer->leases.count < consumer->leases.room;
     if (consumer->lacks)
         hr__queue_put(&job->hungry, rank, consumer->outstanding);
     else
@@ -142,7 +143,7 @@ static bool find_consumer(struct hr_dispatcher *d, const struct hr_lease_seat *o
 
     if (only != NULL) {
         *ret_seat = *only;
-        return find_gap(only->job, only->consumer, &gap);
+        return !only->consumer->stands && find_gap(only->job, only->consumer, &gap);
     }
     while ((first = hr__queue_first(&d->hungry)) != NULL) {
         struct hr_lease_job *job = &d->jobs[first->number];
@@ -180,11 +181,8 @@ add(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer worker,
     d->counts.leases++;
     d->counts.leases_hedged += hedged;
     d->counts.positions += count;
-    seat->consumer->outstanding += count;
-    d->peers[worker].outstanding += count;
-    d->peers[worker].held++;
+    hr__lease_load(d, seat->consumer, worker, count, now);
     d->peers[worker].kept++;
-    d->outstanding += count;
     if (HR_MUTANT(DONE_WHEN_LEASED))
         seat->consumer->cursor = local.until;
 }
@@ -274,7 +272,7 @@ find_busy(const struct hr_dispatcher *d, const struct hr_lease_consumer *consume
 /* Leases the position at the cursor, which nobody has, to a worker that has enough. What
  * that worker has of this consumer may be waiting for room at the client, which waits for
  * the position: without this until those leases expire. */
-static void lease_head(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+static bool lease_head(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                        uint64_t now, struct hr_actions *actions)
 {
     struct hr_share share =
@@ -285,7 +283,7 @@ static void lease_head(struct hr_dispatcher *d, const struct hr_lease_seat *seat
 
     if (worker == 0 || !find_gap(seat->job, seat->consumer, &gap) ||
         gap.from != seat->consumer->cursor)
-        return;
+        return false;
     most = hr__share_run(&share, gap.from);
     if (most > d->options.lease_min)
         most = d->options.lease_min;
@@ -294,6 +292,19 @@ static void lease_head(struct hr_dispatcher *d, const struct hr_lease_seat *seat
     add(d, seat, worker, gap, false, now, start_lease(d, seat, worker, actions));
     hr__lease_queue_worker(d, worker);
     hr__lease_queue_consumer(d, seat->job, seat->consumer);
+    return true;
+}
+
+/* A consumer that stands still may do so because its positions take long. */
+static void lease_to_idle(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                          uint64_t now, struct hr_actions *actions)
+{
+    hr_peer worker = find_worker(d, 0, seat);
+    struct hr_frame_range gap;
+
+    if (worker != 0 && d->peers[worker].held == 0 &&
+        find_gap(seat->job, seat->consumer, &gap))
+        fill(d, seat, worker, now, actions);
 }
 
 void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
@@ -309,7 +320,8 @@ void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
         return;
     slow = find_slow(d, seat->consumer, now);
     if (slow == NULL) {
-        lease_head(d, seat, now, actions);
+        if (!lease_head(d, seat, now, actions) && seat->consumer->stands)
+            lease_to_idle(d, seat, now, actions);
         return;
     }
     worker = find_worker(d, 0, seat);
@@ -384,7 +396,7 @@ void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
         if (worker != 0)
             fill(d, &seat, worker, now, actions);
         else if (!d->divided || only_consumer != NULL)
-            return;
+            break;
         else
             unqueue_consumer(d, &seat); /* until it changes, or a tick looks at it */
         skipped += worker == 0;

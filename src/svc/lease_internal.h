@@ -19,6 +19,13 @@ struct hr_lease_seat {
  * again. */
 void hr__lease_end(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
                    size_t at);
+/* The opposite of what the end of one does to the counts of positions in work. */
+void hr__lease_load(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
+                    hr_peer worker, uint64_t positions, uint64_t now);
+/* That the consumer stands still, or goes on. Workers that have leases of one that stands
+ * still have room for others'; it gets no more itself, but from an idle worker. */
+void hr__lease_set_standing(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                            bool stands);
 /* All of them, and the team. */
 void hr__lease_end_all(struct hr_dispatcher *d, struct hr_lease_consumer *consumer);
 /* The peer is gone; grants nothing. */
@@ -64,7 +71,14 @@ void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
 void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                      uint64_t now, struct hr_actions *actions);
 
-/* Entries of d->room: the degree of doubt above the positions outstanding. So a look at
+/* Of workers with equal positions in work those come first that have nothing for
+ * consumers that stand still either. */
+static inline uint64_t hr__lease_busy(const struct hr_lease_peer *worker)
+{
+    return 2 * worker->outstanding + (worker->outstanding == 0 && worker->held > 0);
+}
+
+/* Entries of d->room: the degree of doubt above hr__lease_busy(). So a look at
  * many workers reads little memory. */
 #define HR_LEASE_NO_ROOM UINT64_MAX
 #define HR_LEASE_DEGREE_SHIFT 62
@@ -75,7 +89,7 @@ hr__lease_has_room(const struct hr_dispatcher *d, hr_peer worker, uint64_t most)
     uint64_t room = d->room[worker];
 
     return room != HR_LEASE_NO_ROOM &&
-           (room & (((uint64_t)1 << HR_LEASE_DEGREE_SHIFT) - 1)) < most;
+           (room & (((uint64_t)1 << HR_LEASE_DEGREE_SHIFT) - 1)) / 2 < most;
 }
 
 /* ---- lease_team.c ---- */

@@ -50,13 +50,12 @@ static bool is_queued(const struct hr_queue *queue, uint32_t number, uint64_t ke
 static void check_workers(void)
 {
     size_t workers = 0, clients = 0, leaving = 0;
-    uint64_t outstanding = 0;
 
     for (hr_peer i = 1; i <= PEERS; i++) {
         const struct hr_lease_peer *p = &d.peers[i];
 
         for (uint32_t degree = 0; degree < HR_LEASE_DOUBTS; degree++)
-            CHECK_EQ_INT(is_queued(&d.idle[degree], i, p->outstanding),
+            CHECK_EQ_INT(is_queued(&d.idle[degree], i, hr__lease_busy(p)),
                          has_room(p) && degree == (p->doubt < 3 ? p->doubt : 3));
         CHECK_EQ_INT(hr__lease_has_room(&d, i, UINT64_MAX), has_room(p));
         CHECK(!has_room(p) || (hr__lease_has_room(&d, i, p->outstanding + 1) &&
@@ -64,12 +63,10 @@ static void check_workers(void)
         workers += p->role == HR_FRAME_WORKER;
         clients += p->role == HR_FRAME_CLIENT;
         leaving += p->leaving;
-        outstanding += p->outstanding;
     }
     CHECK_EQ_INT(d.worker_count, workers);
     CHECK_EQ_INT(d.client_count, clients);
     CHECK_EQ_INT(d.leaving_count, leaving);
-    CHECK_EQ_INT(d.outstanding, outstanding);
 }
 
 static bool lacks_leases(const struct hr_lease_job *job, uint32_t rank)
@@ -79,12 +76,45 @@ static bool lacks_leases(const struct hr_lease_job *job, uint32_t rank)
     uint64_t limit = c->cursor + job->options.window, size = hr__share_size(&share);
     struct hr_frame_range gap;
 
-    return c->peer != 0 && c->leases.count < c->leases.room &&
+    return c->peer != 0 && !c->stands && c->leases.count < c->leases.room &&
            hr__ranges_gap(&c->leases, c->cursor, limit < size ? limit : size, &gap);
 }
 
-/* Counts the leases of workers. */
-static void check_job(size_t at, uint32_t kept[PEERS + 1])
+/* What the tables say of workers. */
+struct sums {
+    uint32_t kept[PEERS + 1], held[PEERS + 1];
+    uint64_t outstanding[PEERS + 1], all;
+};
+
+static void add_up(const struct hr_lease_consumer *c, struct sums *sums)
+{
+    uint64_t outstanding = 0;
+
+    for (size_t i = 0; i < c->leases.count; i++) {
+        const struct hr_lease *lease = &c->leases.items[i];
+        uint64_t positions = lease->served ? 0 : lease->until - lease->from;
+
+        sums->kept[lease->worker]++;
+        sums->held[lease->worker] += !lease->served;
+        sums->outstanding[lease->worker] += c->stands ? 0 : positions;
+        outstanding += positions;
+    }
+    CHECK_EQ_INT(c->outstanding, outstanding);
+    CHECK(!c->stands || outstanding > 0);
+    sums->all += outstanding;
+}
+
+static void check_sums(const struct sums *sums)
+{
+    CHECK_EQ_INT(d.outstanding, sums->all);
+    for (hr_peer i = 1; i <= PEERS; i++) {
+        CHECK_EQ_INT(d.peers[i].kept, sums->kept[i]);
+        CHECK_EQ_INT(d.peers[i].held, sums->held[i]);
+        CHECK_EQ_INT(d.peers[i].outstanding, sums->outstanding[i]);
+    }
+}
+
+static void check_job(size_t at, struct sums *sums)
 {
     struct hr_lease_job *job = &d.jobs[at];
     const struct hr_queue_item *first = hr__queue_first(&job->hungry);
@@ -98,8 +128,7 @@ static void check_job(size_t at, uint32_t kept[PEERS + 1])
         CHECK(c->lacks || !lacks_leases(job, rank));
         CHECK(!is_queued(&job->hungry, rank, c->outstanding) ? !c->lacks || d.divided
                                                              : c->lacks);
-        for (size_t i = 0; i < c->leases.count; i++)
-            kept[c->leases.items[i].worker]++;
+        add_up(c, sums);
     }
     for (hr_peer peer = job->clients; peer != 0; peer = d.peers[peer].next)
         CHECK(d.peers[peer].role == HR_FRAME_CLIENT && d.peers[peer].job == at);
@@ -181,16 +210,15 @@ static void check_actions(void)
 
 static void check_all(void)
 {
-    uint32_t kept[PEERS + 1] = {0};
+    struct sums sums = {0};
     size_t known = 0;
 
     check_workers();
     check_teams();
     check_actions();
     for (size_t at = 0; at < d.job_count; at++)
-        check_job(at, kept);
-    for (hr_peer i = 1; i <= PEERS; i++)
-        CHECK_EQ_INT(d.peers[i].kept, kept[i]);
+        check_job(at, &sums);
+    check_sums(&sums);
     for (uint64_t id = 0; id < JOBS; id++)
         known += hr__lease_find_job(&d, 10 * id) != NULL;
     CHECK_EQ_INT(known, d.job_count);
@@ -356,6 +384,15 @@ static void something_happens(void)
     }
 }
 
+static bool some_stand(void)
+{
+    for (size_t at = 0; at < d.job_count; at++)
+        for (uint32_t rank = 0; rank < d.jobs[at].world; rank++)
+            if (d.jobs[at].consumers[rank].stands)
+                return true;
+    return false;
+}
+
 TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
 {
     struct hr_lease_options options = {.peers_max = PEERS,
@@ -370,7 +407,7 @@ TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
                                        .silent_ns = 2000 * MS,
                                        .absent_ns = 300 * MS,
                                        .idle_ns = 400 * MS};
-    uint64_t leases = 0, hedged = 0, expired = 0, divided = 0;
+    uint64_t leases = 0, hedged = 0, expired = 0, divided = 0, standing = 0;
 
     hr__rng_init(&rng, check_seed(), 0, 0);
     for (int trial = 0; trial < 20; trial++) {
@@ -381,6 +418,7 @@ TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
         for (int step = 0; step < 1000; step++) {
             something_happens();
             check_all();
+            standing += some_stand();
         }
         leases += d.counts.leases;
         hedged += d.counts.leases_hedged;
@@ -391,7 +429,7 @@ TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
         hr__lease_finish(&d);
     }
     CHECK(divided > 0);
-    CHECK(leases > 100 && hedged > 0 && expired > 10);
+    CHECK(leases > 100 && hedged > 0 && expired > 10 && standing > 100);
 }
 
 /* ---- bounded ticks ---- */

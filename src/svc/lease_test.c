@@ -272,6 +272,88 @@ TEST(a_head_of_the_line_that_nobody_has_goes_to_a_worker_that_has_enough)
     hr__lease_finish(&d);
 }
 
+/* A second job, whose client joins. */
+static void join_other_job(hr_peer peer, uint64_t now)
+{
+    const struct hr_lease_job_options other = {8, 1000, 10, 400, 1};
+    struct hr_frame hello = client_hello(8, 1, 0, peer);
+
+    CHECK_OK(hr__lease_add_job(&d, &other, NULL));
+    event(peer, &hello, now);
+}
+
+TEST(a_worker_of_a_run_that_stands_still_has_room_for_others)
+{
+    const struct hr_lease_consumer *first;
+
+    start(1000, 10, 100, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    check_lease(1, 0, 40);
+    progress(2, 1, 4, 20 * MS);
+    hr__lease_tick(&d, 319 * MS, fresh());
+    join_other_job(3, 319 * MS);
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL); /* it has enough */
+    progress(2, 1, 4, 319 * MS);
+    hr__lease_tick(&d, 320 * MS, fresh()); /* 300 ms after the cursor moved */
+    first = &d.jobs[0].consumers[0];
+    CHECK(first->stands && first->outstanding == 40 && d.peers[1].outstanding == 40);
+    CHECK_EQ_INT(sent(1, HR_FRAME_LEASE, 0)->job, 8);
+    check_lease(1, 0, 40);
+
+    progress(2, 1, 4, 330 * MS);
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL); /* it asks for nothing */
+    hr__lease_tick(&d, 600 * MS, fresh());
+    CHECK(first->stands && sent(1, HR_FRAME_LEASE, 1) == NULL);
+    progress(2, 1, 5, 610 * MS);
+    CHECK(!first->stands && sent(1, HR_FRAME_LEASE, 0) == NULL);
+    CHECK_EQ_INT(d.peers[1].outstanding, first->outstanding + 40);
+    hr__lease_finish(&d);
+}
+
+TEST(what_is_sent_again_is_no_sign_that_a_run_goes_on)
+{
+    const struct hr_lease_consumer *consumer;
+
+    start(1000, 10, 100, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    finished(1, 0, 40, 10 * MS);
+    consumer = &d.jobs[0].consumers[0];
+    CHECK(consumer->outstanding > 0);
+    hr__lease_tick(&d, 310 * MS, fresh());
+    CHECK(consumer->stands);
+    hr__lease_tick(&d, 600 * MS, fresh()); /* the head is leased again */
+    CHECK(sent(1, HR_FRAME_LEASE, 0) != NULL && consumer->stands);
+    finished(1, 0, sent(1, HR_FRAME_LEASE, 0)->u.lease.ranges[0].until, 610 * MS);
+    CHECK(consumer->stands);
+    finished(1, 40, 100, 620 * MS);
+    CHECK(!consumer->stands);
+    hr__lease_finish(&d);
+}
+
+TEST(an_idle_worker_helps_a_run_whose_positions_take_long)
+{
+    start(1000, 10, 100, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    check_lease(1, 0, 40);
+    hr__lease_tick(&d, 300 * MS, fresh());
+    CHECK(d.jobs[0].consumers[0].stands);
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
+    join_worker(3, 8, 310 * MS);
+    hr__lease_tick(&d, 320 * MS, fresh());
+    check_lease(3, 0, 40); /* a second time: the head is slow */
+    hr__lease_tick(&d, 340 * MS, fresh());
+    CHECK(sent(3, HR_FRAME_LEASE, 0) == NULL); /* not idle any more */
+    join_worker(4, 8, 350 * MS);
+    hr__lease_tick(&d, 360 * MS, fresh());
+    check_lease(4, 40, 100);
+    finished(4, 40, 100, 400 * MS);
+    CHECK(!d.jobs[0].consumers[0].stands);
+    hr__lease_finish(&d);
+}
+
 TEST(a_fast_worker_gets_long_leases_and_a_leaving_one_none)
 {
     start(100000, 10, 4000, 1);

@@ -35,6 +35,15 @@ expire(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, uint64_t now
     }
 }
 
+static void
+review_standing(struct hr_dispatcher *d, const struct hr_lease_seat *seat, uint64_t now)
+{
+    const struct hr_lease_consumer *consumer = seat->consumer;
+
+    if (consumer->outstanding > 0 && now - consumer->went_on_ns >= d->options.hedge_ns)
+        hr__lease_set_standing(d, seat, true);
+}
+
 /* A client that is away too long keeps no worker's slots from others. If it comes back,
  * it gets leases from its cursor on. */
 static void
@@ -61,6 +70,7 @@ static void review_consumers(struct hr_dispatcher *d, struct hr_lease_job *job,
 
         expire(d, consumer, now);
         end_absent(d, consumer, now);
+        review_standing(d, &(struct hr_lease_seat){job, consumer}, now);
         if (consumer->leases.count < before || (d->divided && consumer->lacks))
             hr__lease_queue_consumer(d, job, consumer);
         hr__lease_team_review(d, consumer, now, actions);
