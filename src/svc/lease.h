@@ -75,6 +75,7 @@ struct hr_lease_consumer {
     uint64_t sent;       /* local: no lease beyond it was sent */
     uint64_t acked;      /* of the epoch */
     uint64_t outstanding; /* positions that are leased and not served */
+    uint64_t leased;      /* the number of its latest lease; 0: it had none */
     struct hr_ranges leases;
     bool lacks; /* it may lack leases; it is not queued if its team has no room */
     /* Its team: `team_max` places, of which `tied` have a worker and `replaced` a former
@@ -95,7 +96,7 @@ struct hr_lease_job {
     uint32_t membership, world;
     uint32_t generation; /* the last one given */
     struct hr_lease_consumer *consumers;
-    struct hr_queue hungry; /* ranks that may lack leases, by positions outstanding */
+    struct hr_queue hungry; /* ranks that may lack leases, by hr__lease_turn() */
     uint64_t idle_since_ns; /* no client was connected; 0: one is */
     hr_peer clients;        /* the first connection that was given this job, or 0 */
 };
@@ -145,7 +146,7 @@ struct hr_dispatcher {
     uint64_t outstanding; /* positions that are leased and not served */
     uint64_t changes;     /* times that a job was done or forgotten */
     /* Workers that have room for a lease, by degree of doubt and positions outstanding;
-     * jobs that may lack leases, by those of the consumer that has the fewest. */
+     * jobs that may lack leases, by the turn of the consumer that comes first. */
     struct hr_queue idle[HR_LEASE_DOUBTS], hungry;
     bool divided; /* there are teams: there were more workers than a team has */
     /* Workers that may join a team, by the number of teams that they are in: the fewest

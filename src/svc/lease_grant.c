@@ -120,7 +120,7 @@ void hr__lease_queue_consumer(struct hr_dispatcher *d, struct hr_lease_job *job,
     consumer->lacks = consumer->peer != 0 && !consumer->stands &&
                       consumer->leases.count < consumer->leases.room;
     if (consumer->lacks)
-        hr__queue_put(&job->hungry, rank, consumer->outstanding);
+        hr__queue_put(&job->hungry, rank, hr__lease_turn(consumer));
     else
         hr__queue_remove(&job->hungry, rank);
     hr__lease_queue_job(d, job);
@@ -133,8 +133,8 @@ static void unqueue_consumer(struct hr_dispatcher *d, const struct hr_lease_seat
     hr__lease_queue_job(d, seat->job);
 }
 
-/* The consumer that lacks leases and has the least in work. Those whose turn has come and
- * that lack none leave the queue until something changes. */
+/* The consumer that lacks leases and whose turn comes first. Those whose turn has come
+ * and that lack none leave the queue until something changes. */
 static bool find_consumer(struct hr_dispatcher *d, const struct hr_lease_seat *only,
                           struct hr_lease_seat *ret_seat)
 {
@@ -178,7 +178,7 @@ add(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer worker,
                                       .hedged = hedged});
     range->from = hr__share_position(&share, local.from);
     range->until = range->from + count;
-    d->counts.leases++;
+    seat->consumer->leased = ++d->counts.leases;
     d->counts.leases_hedged += hedged;
     d->counts.positions += count;
     hr__lease_load(d, seat->consumer, worker, count, now);
@@ -336,8 +336,8 @@ void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
 
 /* ---- teams ---- */
 
-/* Of the next consumers that the worker works for the one that has the least in work and
- * may lack leases. */
+/* Of the next consumers that the worker works for, and that may lack leases, the one
+ * whose turn comes first. */
 static struct hr_lease_consumer *find_user(struct hr_dispatcher *d, hr_peer worker)
 {
     struct hr_lease_peer *p = &d->peers[worker];
@@ -348,7 +348,7 @@ static struct hr_lease_consumer *find_user(struct hr_dispatcher *d, hr_peer work
 
         p->ties = tie->next;
         if (tie->former == 0 && tie->consumer->lacks &&
-            (best == NULL || tie->consumer->outstanding < best->outstanding))
+            (best == NULL || hr__lease_turn(tie->consumer) < hr__lease_turn(best)))
             best = tie->consumer;
     }
     return best;
@@ -390,7 +390,7 @@ void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
         return;
     }
     while (hr__actions_left(actions) > 0 && skipped < HR_LEASE_TICK_CONSUMERS &&
-           find_consumer(d, only_consumer, &seat)) {
+           find_consumer(d, d->divided ? only_consumer : NULL, &seat)) {
         hr_peer worker = find_worker(d, only_worker, &seat);
 
         if (worker != 0)

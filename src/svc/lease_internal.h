@@ -60,8 +60,9 @@ void hr__lease_queue_consumer(struct hr_dispatcher *d, struct hr_lease_job *job,
 /* The same for a job of which a consumer has changed, or that has moved. */
 void hr__lease_queue_job(struct hr_dispatcher *d, const struct hr_lease_job *job);
 
-/* Leases what may be leased: to this worker only (0: to any), for this consumer only
- * (NULL: for any). Hedges for this consumer. */
+/* Leases what may be leased: to this worker only (0: to any); with teams for this
+ * consumer only (NULL: for any), without them to whose turn it is. Hedges for this
+ * consumer. */
 void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
                      const struct hr_lease_seat *only_consumer, uint64_t now,
                      struct hr_actions *actions);
@@ -76,6 +77,19 @@ void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
 static inline uint64_t hr__lease_busy(const struct hr_lease_peer *worker)
 {
     return 2 * worker->outstanding + (worker->outstanding == 0 && worker->held > 0);
+}
+
+#define HR_LEASE_TURN_SHIFT 44 /* bits of a lease's number */
+
+/* Which consumer gets the next lease: that with the fewest positions in work, then the
+ * one that has waited longest. With equal ones in a fixed order, a run that has nothing
+ * outstanding whenever a worker has room would take every turn. */
+static inline uint64_t hr__lease_turn(const struct hr_lease_consumer *consumer)
+{
+    const uint64_t most = ((uint64_t)1 << (64 - HR_LEASE_TURN_SHIFT)) - 1;
+    uint64_t positions = consumer->outstanding < most ? consumer->outstanding : most;
+
+    return positions << HR_LEASE_TURN_SHIFT | consumer->leased;
 }
 
 /* Entries of d->room: the degree of doubt above hr__lease_busy(). So a look at

@@ -126,8 +126,8 @@ static void check_job(size_t at, struct sums *sums)
         const struct hr_lease_consumer *c = &job->consumers[rank];
 
         CHECK(c->lacks || !lacks_leases(job, rank));
-        CHECK(!is_queued(&job->hungry, rank, c->outstanding) ? !c->lacks || d.divided
-                                                             : c->lacks);
+        CHECK(!is_queued(&job->hungry, rank, hr__lease_turn(c)) ? !c->lacks || d.divided
+                                                                : c->lacks);
         add_up(c, sums);
     }
     for (hr_peer peer = job->clients; peer != 0; peer = d.peers[peer].next)

@@ -212,8 +212,8 @@ TEST(a_worker_that_drains_stays_in_the_list_while_it_has_leases)
 /* All that the clients may have is sent, and they take up to `cursor`. */
 static void serve_all(hr_peer last_worker, hr_peer last_client, uint64_t cursor)
 {
-    for (hr_peer worker = 1; worker <= last_worker; worker++)
-        for (hr_peer client = 10; client <= last_client; client++)
+    for (hr_peer client = 10; client <= last_client; client++)
+        for (hr_peer worker = 1; worker <= last_worker; worker++)
             serve(worker, client);
     for (hr_peer client = 10; client <= last_client; client++)
         take(client, cursor);
@@ -241,6 +241,37 @@ TEST(a_worker_that_joins_takes_places_when_the_leases_of_others_are_over)
         CHECK(told(client) == NULL || names(told(client), 4));
     }
     CHECK(sent(4, HR_FRAME_LEASE, 0) != NULL);
+    hr__lease_finish(&d);
+}
+
+static bool has_work(hr_peer worker, hr_peer client)
+{
+    const struct hr_ranges *leases = &consumer_of(client)->leases;
+
+    for (size_t i = 0; i < leases->count; i++)
+        if (leases->items[i].worker == worker && !leases->items[i].served)
+            return true;
+    return false;
+}
+
+TEST(runs_of_which_each_wants_all_of_a_worker_take_turns)
+{
+    uint64_t turns[2] = {0};
+
+    start(1);
+    join_workers(1, 2);
+    for (hr_peer client = 10; client <= 13; client++)
+        join_client(client, client);
+    CHECK(works_for(1, 10) && works_for(1, 12) && d.peers[1].users == 2);
+    for (int i = 0; i < 40; i++) {
+        hr_peer client = has_work(1, 10) ? 10 : 12;
+
+        serve(1, client);
+        take(client, consumer_of(client)->sent);
+        turns[client == 10]++;
+    }
+    CHECK_EQ_INT(turns[0], 20);
+    CHECK_EQ_INT(turns[1], 20);
     hr__lease_finish(&d);
 }
 

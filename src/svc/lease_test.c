@@ -385,6 +385,50 @@ TEST(the_consumer_with_the_least_in_work_is_served_first)
     hr__lease_finish(&d);
 }
 
+/* Whose positions a worker gets in 20 leases, if the client takes what was sent before or
+ * after the worker says so. */
+static void check_turns(bool taken_first)
+{
+    const struct hr_lease_job_options other = {8, 100000, 10, 4000, 1};
+    struct hr_frame hello = client_hello(8, 1, 0, 5), last;
+    int turns[2] = {0};
+
+    start(100000, 10, 4000, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    last = *sent(1, HR_FRAME_LEASE, 0);
+    CHECK_OK(hr__lease_add_job(&d, &other, NULL));
+    event(3, &hello, 0);
+    for (uint64_t i = 1; i <= 20; i++) {
+        hr_peer client = last.job == JOB ? 2 : 3;
+        uint64_t until = last.u.lease.ranges[last.count - 1].until;
+        struct hr_frame done = last;
+
+        done.type = HR_FRAME_FINISHED;
+        if (taken_first)
+            progress(client, 1, until, i * MS);
+        else
+            event(1, &done, i * MS);
+        CHECK(sent(1, HR_FRAME_LEASE, 0) != NULL);
+        last = *sent(1, HR_FRAME_LEASE, 0);
+        turns[last.job == JOB]++;
+        if (taken_first)
+            event(1, &done, i * MS);
+        else
+            progress(client, 1, until, i * MS);
+        CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL);
+    }
+    CHECK_EQ_INT(turns[0], 10);
+    CHECK_EQ_INT(turns[1], 10);
+    hr__lease_finish(&d);
+}
+
+TEST(runs_of_which_each_wants_all_of_a_worker_take_turns)
+{
+    check_turns(false);
+    check_turns(true);
+}
+
 TEST(a_new_membership_is_journalled_and_older_clients_are_refused)
 {
     struct hr_frame hello = client_hello(JOB, 2, 1, 5);

@@ -64,6 +64,26 @@ def several_runs_share_the_workers():
 
 
 @test
+def a_run_that_takes_all_it_can_get_leaves_others_their_share():
+    endless = graph("endless.yaml", numbers.replace("n: 3000", "n: 3001"))
+    wanted = digest(graph("numbers.yaml", numbers), "--epochs", 20)
+    with Service(1, options=["--control", "127.0.0.1:0"]) as service:
+        words = ["run", endless, "--epochs", 10**8, "-q", "--service", service.address]
+        others = [start(*words) for _ in range(2)]
+
+        def cursors():
+            return [job["cursor"] for job in run_json("jobs", "--control", service.dispatcher.control)["jobs"]]
+
+        wait_until(lambda: len(cursors()) == 2 and min(cursors()) > 0)
+        for _ in range(3):
+            assert digest(graph("numbers.yaml", numbers), "--epochs", 20, "--service", service.address) == wanted
+        for process in others:
+            assert process.poll() is None, process.stderr.read()
+            process.kill()
+            process.communicate()
+
+
+@test
 def what_a_service_cannot_do_is_refused_at_once():
     one_line(run("run", graph("numbers.yaml", numbers), "--service", "somewhere", code=None), "HOST:PORT")
     one_line(run("run", graph("numbers.yaml", numbers), "--job", "a", code=2), "--service")
