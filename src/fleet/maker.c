@@ -367,7 +367,7 @@ refuse(struct hr_worker_process *w, uint32_t client, const struct hr_error *erro
 static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
 {
     struct hr_worker_job *job = w->peers[task->client].job;
-    uint64_t serial = w->peers[task->client].serial;
+    uint64_t serial = w->peers[task->client].serial, began_ns = hr__now_ns();
     struct hr_serve_lease next = lease_after(&w->role, task);
     struct hr_parcel_pieces pieces;
     struct hr_squeeze squeeze;
@@ -397,7 +397,7 @@ static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
             refuse(w, task->client, job->error.code != HR_OK ? &job->error : &error);
     }
     HR_KILL_POINT("frame.queued");
-    hr__serve_sent(&w->role, task, bytes, &w->actions);
+    hr__serve_sent(&w->role, task, bytes, hr__now_ns() - began_ns, &w->actions);
     hr__parcel_drop(&pieces);
     hr_buffer_unref(squeeze.body);
     job->holds--;

@@ -12,18 +12,25 @@
 #include "svc/lease_internal.h"
 #include "svc/mutant.h"
 
+#define SLOWNESS_MAX 16.0 /* of a worker, and its inverse */
+
 /* ---- positions in work ---- */
 
 void hr__lease_load(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
-                    hr_peer worker, uint64_t positions, uint64_t now)
+                    const struct hr_lease *lease, uint64_t now)
 {
+    struct hr_lease_peer *worker = &d->peers[lease->worker];
+    uint64_t positions = lease->until - lease->from;
+
     if (consumer->outstanding == 0)
         consumer->went_on_ns = now;
     consumer->outstanding += positions;
     d->outstanding += positions;
-    d->peers[worker].held++;
-    if (!consumer->stands)
-        d->peers[worker].outstanding += positions;
+    worker->held++;
+    if (consumer->stands)
+        return;
+    worker->outstanding += positions;
+    worker->work_ns += lease->work_ns;
 }
 
 void hr__lease_set_standing(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
@@ -37,11 +44,12 @@ void hr__lease_set_standing(struct hr_dispatcher *d, const struct hr_lease_seat 
     for (size_t i = 0; i < consumer->leases.count; i++) {
         const struct hr_lease *lease = &consumer->leases.items[i];
         uint64_t positions = lease->until - lease->from;
-        uint64_t *outstanding = &d->peers[lease->worker].outstanding;
+        struct hr_lease_peer *worker = &d->peers[lease->worker];
 
         if (lease->served)
             continue;
-        *outstanding = stands ? *outstanding - positions : *outstanding + positions;
+        worker->outstanding += stands ? -positions : positions;
+        worker->work_ns += stands ? -lease->work_ns : lease->work_ns;
         hr__lease_queue_worker(d, lease->worker);
     }
     hr__lease_queue_consumer(d, seat->job, consumer);
@@ -65,10 +73,12 @@ static void unload(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
     consumer->outstanding -= positions;
     d->outstanding -= positions;
     worker->held--;
-    if (!consumer->stands)
+    if (!consumer->stands) {
         worker->outstanding -= positions;
-    else if (consumer->outstanding == 0)
+        worker->work_ns -= lease->work_ns;
+    } else if (consumer->outstanding == 0) {
         consumer->stands = false;
+    }
 }
 
 void hr__lease_end(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, size_t at)
@@ -389,19 +399,32 @@ hello_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame
 
 /* ---- other frames ---- */
 
-/* Its measured time per position moves by a quarter. Of the time in which a consumer
- * stood still only `most` counts: it may have been the client's. */
-static void learn(struct hr_lease_peer *worker, const struct hr_lease *lease,
-                  uint64_t most, uint64_t now)
+/* A measured value moves by a quarter. */
+static void follow(double *value, double measured)
+{
+    *value += *value > 0 ? (measured - *value) / 4 : measured - *value;
+}
+
+/* What positions take: of a worker whatever it runs, of a consumer at a worker like the
+ * average. Of the time in which a consumer stood still only `most` counts: it may have
+ * been the client's. */
+static void learn(struct hr_lease_peer *worker, struct hr_lease_consumer *consumer,
+                  const struct hr_lease *lease, uint64_t most, uint64_t now)
 {
     uint64_t since =
         worker->finished_ns > lease->issued_ns ? worker->finished_ns : lease->issued_ns;
     uint64_t took = now - since < most ? now - since : most;
     double ns = (double)took / (double)(lease->until - lease->from);
+    double slowness = worker->slowness > 0 ? worker->slowness : 1;
 
-    worker->ns_per_position += worker->ns_per_position > 0
-                                   ? (ns - worker->ns_per_position) / 4
-                                   : ns - worker->ns_per_position;
+    follow(&worker->ns_per_position, ns);
+    follow(&consumer->ns_per_position, ns / slowness);
+    if (consumer->ns_per_position <= 0)
+        return;
+    slowness = ns / consumer->ns_per_position;
+    follow(&worker->slowness, slowness < 1.0 / SLOWNESS_MAX ? 1.0 / SLOWNESS_MAX
+                              : slowness > SLOWNESS_MAX     ? SLOWNESS_MAX
+                                                            : slowness);
 }
 
 /* Whether more was sent than before: what is sent again, because the client may lack it,
@@ -420,7 +443,7 @@ static bool serve(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_
         if (lease->worker != peer || lease->served || lease->from < from ||
             lease->until > until)
             continue;
-        learn(worker, lease, most, now);
+        learn(worker, consumer, lease, most, now);
         count_finished(d, lease);
         worker->doubt = 0;
         unload(d, consumer, lease);

@@ -74,8 +74,9 @@ struct hr_lease_consumer {
     uint64_t went_on_ns; /* it got work, its cursor moved, or more was sent than before */
     uint64_t sent;       /* local: no lease beyond it was sent */
     uint64_t acked;      /* of the epoch */
-    uint64_t outstanding; /* positions that are leased and not served */
-    uint64_t leased;      /* the number of its latest lease; 0: it had none */
+    uint64_t outstanding;   /* positions that are leased and not served */
+    uint64_t leased;        /* the number of its latest lease; 0: it had none */
+    double ns_per_position; /* that a worker takes for it; 0: unknown */
     struct hr_ranges leases;
     bool lacks; /* it may lack leases; it is not queued if its team has no room */
     /* Its team: `team_max` places, of which `tied` have a worker and `replaced` a former
@@ -112,12 +113,14 @@ struct hr_lease_peer {
     size_t job;             /* of a client */
     hr_peer next, previous; /* clients of this job */
     uint32_t rank, generation;
-    uint32_t slots, held;   /* of a worker: ranges that it takes, has */
-    uint64_t outstanding;   /* positions of those, but of consumers that stand still */
+    uint32_t slots, held; /* of a worker: ranges that it takes, has */
+    /* Of those, but of consumers that stand still: positions, the time that they take. */
+    uint64_t outstanding, work_ns;
     uint32_t kept;          /* leases in consumers' tables, those it has sent included */
     uint32_t doubt;         /* leases that expired since it finished one */
     uint32_t degree;        /* the queue that it is in */
-    double ns_per_position; /* 0: unknown */
+    double ns_per_position; /* of whatever runs; 0: unknown */
+    double slowness;        /* against other workers at the same runs; 0: unknown */
     uint64_t finished_ns;
     uint64_t finished; /* positions, since it connected */
     bool leaving;  /* gets no more leases; what it has sent stays sent when it is gone */

@@ -3,9 +3,10 @@
  * that has the least in work, to the worker that has the least in work.
  *
  * A worker gets leases for twice the target time, in one message, when it has less than
- * the target time left; its measured speed turns time into positions. Among consumers
- * this is max-min fair in positions in work. With teams, a worker that lacks work looks
- * at some of the consumers that it works for, and at the next ones the next time.
+ * the target time left; what the consumer's positions took turns time into positions.
+ * Among consumers this is max-min fair in time in work. With teams, a worker that lacks
+ * work looks at some of the consumers that it works for, and at the next ones the next
+ * time.
  */
 #include "svc/lease_internal.h"
 
@@ -15,17 +16,13 @@
 
 /* ---- workers ---- */
 
-/* Positions that take a worker the target time. */
-static uint64_t pace(const struct hr_dispatcher *d, const struct hr_lease_peer *worker)
+/* Positions that take the target time if each takes `ns`. */
+static uint64_t pace(const struct hr_dispatcher *d, double ns)
 {
     const struct hr_lease_options *o = &d->options;
-    uint64_t count = o->lease_min;
+    double fits = (double)o->target_ns / ns;
+    uint64_t count = fits < (double)o->lease_max ? (uint64_t)fits : o->lease_max;
 
-    if (worker->ns_per_position > 0) {
-        double fits = (double)o->target_ns / worker->ns_per_position;
-
-        count = fits < (double)o->lease_max ? (uint64_t)fits : o->lease_max;
-    }
     return count > o->lease_min ? count : o->lease_min;
 }
 
@@ -40,12 +37,17 @@ static uint64_t portion(const struct hr_dispatcher *d, uint64_t window)
     return most > d->options.lease_min ? most : d->options.lease_min;
 }
 
-static uint64_t
-length(const struct hr_dispatcher *d, const struct hr_lease_peer *worker, uint64_t window)
+/* Positions of a consumer that a worker gets, less those for which the time goes that it
+ * needs for what it has. */
+static uint64_t wants(const struct hr_dispatcher *d, const struct hr_lease_peer *worker,
+                      const struct hr_lease_seat *seat)
 {
-    uint64_t fits = pace(d, worker), most = portion(d, window);
+    double ns = hr__lease_estimate(d, worker, seat->consumer);
+    uint64_t fits = pace(d, ns), most = portion(d, seat->job->options.window);
+    uint64_t enough = 2 * (fits < most ? fits : most);
+    uint64_t has = (uint64_t)((double)worker->work_ns / ns);
 
-    return fits < most ? fits : most;
+    return enough > has + d->options.lease_min ? enough - has : d->options.lease_min;
 }
 
 void hr__lease_queue_worker(struct hr_dispatcher *d, hr_peer peer)
@@ -59,7 +61,7 @@ void hr__lease_queue_worker(struct hr_dispatcher *d, hr_peer peer)
         p->degree = degree;
     }
     if (p->role == HR_FRAME_WORKER && !p->leaving && p->held < p->slots &&
-        p->outstanding < pace(d, p)) {
+        (p->outstanding < d->options.lease_min || p->work_ns < d->options.target_ns)) {
         hr__queue_put(&d->idle[degree], peer, busy);
         d->room[peer] = (uint64_t)degree << HR_LEASE_DEGREE_SHIFT | busy;
     } else {
@@ -120,7 +122,7 @@ void hr__lease_queue_consumer(struct hr_dispatcher *d, struct hr_lease_job *job,
     consumer->lacks = consumer->peer != 0 && !consumer->stands &&
                       consumer->leases.count < consumer->leases.room;
     if (consumer->lacks)
-        hr__queue_put(&job->hungry, rank, hr__lease_turn(consumer));
+        hr__queue_put(&job->hungry, rank, hr__lease_turn(d, consumer));
     else
         hr__queue_remove(&job->hungry, rank);
     hr__lease_queue_job(d, job);
@@ -169,19 +171,22 @@ add(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer worker,
     struct hr_frame_range *range = &frame->u.lease.ranges[frame->count++];
     uint64_t count = local.until - local.from;
 
-    hr__ranges_add(&seat->consumer->leases,
-                   &(struct hr_lease){.from = local.from,
-                                      .until = local.until,
-                                      .worker = worker,
-                                      .issued_ns = now,
-                                      .deadline_ns = now + d->options.ttl_ns,
-                                      .hedged = hedged});
+    struct hr_lease lease = {.from = local.from,
+                             .until = local.until,
+                             .worker = worker,
+                             .issued_ns = now,
+                             .deadline_ns = now + d->options.ttl_ns,
+                             .hedged = hedged};
+
+    lease.work_ns = (uint64_t)((double)count *
+                               hr__lease_estimate(d, &d->peers[worker], seat->consumer));
+    hr__ranges_add(&seat->consumer->leases, &lease);
     range->from = hr__share_position(&share, local.from);
     range->until = range->from + count;
     seat->consumer->leased = ++d->counts.leases;
     d->counts.leases_hedged += hedged;
     d->counts.positions += count;
-    hr__lease_load(d, seat->consumer, worker, count, now);
+    hr__lease_load(d, seat->consumer, &lease, now);
     d->peers[worker].kept++;
     if (HR_MUTANT(DONE_WHEN_LEASED))
         seat->consumer->cursor = local.until;
@@ -208,17 +213,18 @@ static void fill(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
     struct hr_share share =
         hr__lease_share(seat->job, (uint32_t)(seat->consumer - seat->job->consumers));
     struct hr_lease_peer *w = &d->peers[worker];
-    uint64_t enough = 2 * length(d, w, seat->job->options.window);
+    uint64_t rest = wants(d, w, seat);
     struct hr_frame *frame = start_lease(d, seat, worker, actions);
     struct hr_frame_range gap;
 
-    while (frame->count < HR_FRAME_RANGES_MAX && w->held < w->slots &&
-           w->outstanding < enough && find_gap(seat->job, seat->consumer, &gap)) {
-        uint64_t run = hr__share_run(&share, gap.from), rest = enough - w->outstanding;
+    while (frame->count < HR_FRAME_RANGES_MAX && w->held < w->slots && rest > 0 &&
+           find_gap(seat->job, seat->consumer, &gap)) {
+        uint64_t run = hr__share_run(&share, gap.from);
 
         run = run < rest ? run : rest;
         if (gap.until - gap.from > run)
             gap.until = gap.from + run;
+        rest -= gap.until - gap.from;
         add(d, seat, worker, gap, false, now, frame);
     }
     hr__lease_queue_worker(d, worker);
@@ -348,7 +354,7 @@ static struct hr_lease_consumer *find_user(struct hr_dispatcher *d, hr_peer work
 
         p->ties = tie->next;
         if (tie->former == 0 && tie->consumer->lacks &&
-            (best == NULL || hr__lease_turn(tie->consumer) < hr__lease_turn(best)))
+            (best == NULL || hr__lease_turn(d, tie->consumer) < hr__lease_turn(d, best)))
             best = tie->consumer;
     }
     return best;

@@ -21,7 +21,7 @@ void hr__lease_end(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
                    size_t at);
 /* The opposite of what the end of one does to the counts of positions in work. */
 void hr__lease_load(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
-                    hr_peer worker, uint64_t positions, uint64_t now);
+                    const struct hr_lease *lease, uint64_t now);
 /* That the consumer stands still, or goes on. Workers that have leases of one that stands
  * still have room for others'; it gets no more itself, but from an idle worker. */
 void hr__lease_set_standing(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
@@ -80,16 +80,33 @@ static inline uint64_t hr__lease_busy(const struct hr_lease_peer *worker)
 }
 
 #define HR_LEASE_TURN_SHIFT 44 /* bits of a lease's number */
+#define HR_LEASE_TURN_NS 1e6   /* shorter times in work are equal */
 
-/* Which consumer gets the next lease: that with the fewest positions in work, then the
- * one that has waited longest. With equal ones in a fixed order, a run that has nothing
- * outstanding whenever a worker has room would take every turn. */
-static inline uint64_t hr__lease_turn(const struct hr_lease_consumer *consumer)
+/* What a position of the consumer takes the worker; NULL: an average one. */
+static inline double
+hr__lease_estimate(const struct hr_dispatcher *d, const struct hr_lease_peer *worker,
+                   const struct hr_lease_consumer *consumer)
+{
+    double slowness = worker != NULL && worker->slowness > 0 ? worker->slowness : 1;
+
+    if (consumer->ns_per_position > 0)
+        return consumer->ns_per_position * slowness;
+    return (double)d->options.target_ns / (double)d->options.lease_min;
+}
+
+/* Which consumer gets the next lease: that whose positions in work take the least time,
+ * then the one that has waited longest. In positions one whose positions take long would
+ * have less in work than another one for ever. With equal ones in a fixed order, a run
+ * that has nothing in work whenever a worker has room would take every turn. */
+static inline uint64_t
+hr__lease_turn(const struct hr_dispatcher *d, const struct hr_lease_consumer *consumer)
 {
     const uint64_t most = ((uint64_t)1 << (64 - HR_LEASE_TURN_SHIFT)) - 1;
-    uint64_t positions = consumer->outstanding < most ? consumer->outstanding : most;
+    double ns = (double)consumer->outstanding * hr__lease_estimate(d, NULL, consumer);
+    double units = ns / HR_LEASE_TURN_NS;
 
-    return positions << HR_LEASE_TURN_SHIFT | consumer->leased;
+    return (units < (double)most ? (uint64_t)units : most) << HR_LEASE_TURN_SHIFT |
+           consumer->leased;
 }
 
 /* Entries of d->room: the degree of doubt above hr__lease_busy(). So a look at

@@ -26,14 +26,8 @@ static uint32_t below(uint32_t limit)
 
 static bool has_room(const struct hr_lease_peer *p)
 {
-    uint64_t fits = LEASE_MIN;
-
-    if (p->ns_per_position > 0)
-        fits = (uint64_t)((double)TARGET_NS / p->ns_per_position);
-    if (fits > d.options.lease_max)
-        fits = d.options.lease_max;
     return p->role == HR_FRAME_WORKER && !p->leaving && p->held < p->slots &&
-           (p->outstanding < LEASE_MIN || p->outstanding < fits);
+           (p->outstanding < LEASE_MIN || p->work_ns < TARGET_NS);
 }
 
 static bool is_queued(const struct hr_queue *queue, uint32_t number, uint64_t key)
@@ -83,7 +77,7 @@ static bool lacks_leases(const struct hr_lease_job *job, uint32_t rank)
 /* What the tables say of workers. */
 struct sums {
     uint32_t kept[PEERS + 1], held[PEERS + 1];
-    uint64_t outstanding[PEERS + 1], all;
+    uint64_t outstanding[PEERS + 1], work_ns[PEERS + 1], all;
 };
 
 static void add_up(const struct hr_lease_consumer *c, struct sums *sums)
@@ -97,6 +91,7 @@ static void add_up(const struct hr_lease_consumer *c, struct sums *sums)
         sums->kept[lease->worker]++;
         sums->held[lease->worker] += !lease->served;
         sums->outstanding[lease->worker] += c->stands ? 0 : positions;
+        sums->work_ns[lease->worker] += c->stands || lease->served ? 0 : lease->work_ns;
         outstanding += positions;
     }
     CHECK_EQ_INT(c->outstanding, outstanding);
@@ -111,6 +106,7 @@ static void check_sums(const struct sums *sums)
         CHECK_EQ_INT(d.peers[i].kept, sums->kept[i]);
         CHECK_EQ_INT(d.peers[i].held, sums->held[i]);
         CHECK_EQ_INT(d.peers[i].outstanding, sums->outstanding[i]);
+        CHECK_EQ_INT(d.peers[i].work_ns, sums->work_ns[i]);
     }
 }
 
@@ -126,8 +122,9 @@ static void check_job(size_t at, struct sums *sums)
         const struct hr_lease_consumer *c = &job->consumers[rank];
 
         CHECK(c->lacks || !lacks_leases(job, rank));
-        CHECK(!is_queued(&job->hungry, rank, hr__lease_turn(c)) ? !c->lacks || d.divided
-                                                                : c->lacks);
+        CHECK(!is_queued(&job->hungry, rank, hr__lease_turn(&d, c))
+                  ? !c->lacks || d.divided
+                  : c->lacks);
         add_up(c, sums);
     }
     for (hr_peer peer = job->clients; peer != 0; peer = d.peers[peer].next)

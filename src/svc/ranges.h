@@ -14,8 +14,9 @@ struct hr_lease {
     uint64_t from, until; /* local positions */
     hr_peer worker;
     uint64_t issued_ns, deadline_ns;
-    bool served; /* the worker says that it sent all */
-    bool hedged; /* a second worker has it too */
+    uint64_t work_ns; /* that it takes the worker, as it was estimated */
+    bool served;      /* the worker says that it sent all */
+    bool hedged;      /* a second worker has it too */
 };
 
 struct hr_ranges {

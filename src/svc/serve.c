@@ -282,7 +282,7 @@ static bool comes_first(const struct hr_worker *worker, const struct hr_serve_le
 {
     if (p == q)
         return a->at < b->at;
-    return worker->clients[p].sent < worker->clients[q].sent;
+    return worker->clients[p].spent_ns < worker->clients[q].spent_ns;
 }
 
 /* Positions that the client has taken are not made; a lease may end so. Returns the
@@ -302,6 +302,15 @@ static hr_peer look_at(struct hr_worker *worker, struct hr_serve_lease *lease)
         (client->sent > client->total || lease->at > client->cursor))
         return 0; /* no credit; or the frame at the cursor is on its way */
     return peer;
+}
+
+/* A client that wanted nothing for a while, or is new, begins where the others are: else
+ * it would get all of the worker until it has caught up. */
+static void begin_turn(struct hr_worker *worker, struct hr_serve_client *client)
+{
+    if (client->spent_ns < worker->spent_ns)
+        client->spent_ns = worker->spent_ns;
+    worker->spent_ns = client->spent_ns;
 }
 
 bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
@@ -339,19 +348,22 @@ bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
                                        .until = best->until,
                                        .count = (uint32_t)count,
                                        .client = to};
+    begin_turn(worker, &worker->clients[to]);
     best->at += count;
     best->open++;
     return true;
 }
 
 void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
-                    size_t bytes, struct hr_actions *actions)
+                    size_t bytes, uint64_t ns, struct hr_actions *actions)
 {
     struct hr_serve_client *client = &worker->clients[task->client];
 
     if (client->joined && client->generation == task->generation &&
-        client->job == task->job && client->rank == task->rank)
+        client->job == task->job && client->rank == task->rank) {
         client->sent += bytes;
+        client->spent_ns += ns;
+    }
     for (uint32_t i = 0; i < worker->lease_count; i++) {
         struct hr_serve_lease *lease = &worker->leases[i];
 

@@ -4,8 +4,8 @@
  * A worker knows its open leases and its clients' credit, and nothing that must survive
  * it. It sends the positions of a lease in order, the lowest lease of a client first, as
  * far as the client's credit goes, and beyond it one frame at the client's cursor; among
- * clients the one that was sent the fewest bytes. What a frame contains is a function of
- * graph, seed, epoch and position, so it does not matter who else sends it.
+ * clients the one whose frames have taken the least time. What a frame contains is a
+ * function of graph, seed, epoch and position, so it does not matter who else sends it.
  */
 #ifndef HR_SVC_SERVE_H
 #define HR_SVC_SERVE_H
@@ -34,6 +34,7 @@ struct hr_serve_client {
     uint64_t job;
     uint32_t rank, generation;
     uint64_t total, sent; /* bytes: allowed, sent */
+    uint64_t spent_ns;    /* on its frames, and what it missed while it wanted none */
     uint64_t cursor;      /* position of the epoch: what is below was taken */
     bool full;            /* set by the caller: its connection takes nothing more now */
     uint32_t
@@ -48,6 +49,7 @@ struct hr_worker {
     struct hr_serve_lease *leases;
     uint32_t lease_count;
     uint64_t last_id, last_order, told_ns;
+    uint64_t spent_ns; /* of the client that was served last, before that frame */
 };
 
 /* HR_ERR_MEMORY. Finish it also after failure. */
@@ -82,8 +84,9 @@ struct hr_serve_task {
 bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
                     struct hr_actions *actions);
 
-/* The frame was sent, or could not be: its connection is gone. */
+/* The frame was sent, or could not be: its connection is gone. It took the worker `ns`.
+ */
 void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
-                    size_t bytes, struct hr_actions *actions);
+                    size_t bytes, uint64_t ns, struct hr_actions *actions);
 
 #endif

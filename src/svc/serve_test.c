@@ -52,7 +52,8 @@ static void credit(hr_peer peer, uint32_t generation, uint64_t total, uint64_t c
     hr__serve_frame(&worker, peer, &frame, 0, fresh());
 }
 
-/* Makes the next frame of this many bytes; checks where it begins; -1: there is none. */
+/* Makes the next frame of this many bytes, in as many nanoseconds; checks where it
+ * begins; -1: there is none. */
 static void check_next(int64_t position, size_t bytes)
 {
     struct hr_serve_task task;
@@ -62,7 +63,7 @@ static void check_next(int64_t position, size_t bytes)
     if (!found)
         return;
     CHECK_EQ_INT(task.position, position);
-    hr__serve_sent(&worker, &task, bytes, &actions);
+    hr__serve_sent(&worker, &task, bytes, bytes, &actions);
 }
 
 TEST(frames_of_the_lowest_lease_go_out_as_far_as_the_credit_goes)
@@ -153,20 +154,73 @@ TEST(leases_expire_are_renewed_and_the_oldest_makes_room)
     hr__serve_finish(&worker);
 }
 
-TEST(clients_are_served_in_turns_by_bytes)
+/* Rank 1 of the job joins as peer 3, and a lease for it comes. */
+static void join_other(uint64_t from, uint64_t until)
 {
     struct hr_frame hello = client_hello(JOB, 2, 1, 6);
     struct hr_frame other = {HR_FRAME_LEASE, .count = 1, .generation = 2, .job = JOB};
 
-    start(8);
-    join(2, 1, 0);
     hello.generation = 2;
     hr__serve_frame(&worker, 3, &hello, 0, fresh());
-    lease(1, 0, 100, 0);
     other.u.lease.rank = 1;
     other.u.lease.ttl_ms = 1000;
-    other.u.lease.ranges[0] = (struct hr_frame_range){500, 600};
+    other.u.lease.ranges[0] = (struct hr_frame_range){from, until};
     hr__serve_frame(&worker, DISPATCHER, &other, 0, fresh());
+}
+
+/* Makes the next frame; checks where it begins, and says that it took this long. */
+static void check_next_takes(uint64_t position, uint64_t ns)
+{
+    struct hr_serve_task task;
+
+    CHECK(hr__serve_next(&worker, &task, fresh()));
+    CHECK_EQ_INT(task.position, position);
+    hr__serve_sent(&worker, &task, 1, ns, &actions);
+}
+
+TEST(clients_have_equal_parts_of_the_time_whatever_their_batches_take)
+{
+    start(8);
+    join(2, 1, 0);
+    lease(1, 0, 100, 0);
+    join_other(500, 600);
+    credit(2, 1, 1000, 0);
+    credit(3, 2, 1000, 0);
+    check_next_takes(500, 1000 * MS); /* the later lease: neither was sent anything */
+    for (uint64_t i = 0; i < 10; i++)
+        check_next_takes(4 * i, 101 * MS);
+    check_next_takes(504, 1000 * MS);
+    check_next_takes(40, 101 * MS);
+    hr__serve_finish(&worker);
+}
+
+TEST(a_client_that_comes_later_or_wants_nothing_for_a_while_does_not_catch_up)
+{
+    start(8);
+    join(2, 1, 0);
+    lease(1, 0, 100, 0);
+    credit(2, 1, 1000, 0);
+    for (uint64_t i = 0; i < 5; i++)
+        check_next_takes(4 * i, 100 * MS);
+    join_other(500, 600);
+    credit(3, 2, 2, 0);
+    check_next_takes(500, 100 * MS);
+    check_next_takes(504, 100 * MS); /* 500 ms of each: it began with the other's 400 */
+    for (uint64_t i = 5; i < 9; i++)
+        check_next_takes(4 * i, 100 * MS); /* the other one has no credit */
+    credit(3, 2, 1000, 0);
+    check_next_takes(508, 100 * MS); /* it begins with the other's 800 */
+    check_next_takes(512, 100 * MS);
+    check_next_takes(36, 100 * MS);
+    hr__serve_finish(&worker);
+}
+
+TEST(clients_are_served_in_turns)
+{
+    start(8);
+    join(2, 1, 0);
+    lease(1, 0, 100, 0);
+    join_other(500, 600);
     credit(2, 1, 1000, 0);
     credit(3, 2, 1000, 0);
     check_next(500, 30); /* the later lease: neither was sent anything */
@@ -264,7 +318,7 @@ TEST(leases_of_a_client_that_says_goodbye_end_unless_it_has_another_connection)
     hr__serve_frame(&worker, 3, &(struct hr_frame){HR_FRAME_GOODBYE}, 0, fresh());
     CHECK_EQ_INT(worker.lease_count, 0);
     CHECK(hr__serve_is_done(&worker));
-    hr__serve_sent(&worker, &task, 10, fresh()); /* it was in the making */
+    hr__serve_sent(&worker, &task, 10, 10, fresh()); /* it was in the making */
     CHECK_EQ_INT(actions.count, 0);
     hr__serve_finish(&worker);
 }

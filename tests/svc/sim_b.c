@@ -254,7 +254,7 @@ static bool make_frame(struct sim *sim, int proc)
         records[i] = task.position + i;
     bytes = SIM_PAYLOAD * task.count;
     sim_send_data(sim, proc, task.client, &frame, records, bytes);
-    hr__serve_sent(worker_of(sim, proc), &task, bytes, &sim->actions);
+    hr__serve_sent(worker_of(sim, proc), &task, bytes, bytes, &sim->actions);
     return true;
 }
 
