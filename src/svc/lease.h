@@ -151,6 +151,8 @@ struct hr_dispatcher {
     /* Workers that have room for a lease, by degree of doubt and positions outstanding;
      * jobs that may lack leases, by the turn of the consumer that comes first. */
     struct hr_queue idle[HR_LEASE_DOUBTS], hungry;
+    /* Workers that have enough and could take more, by time in work. */
+    struct hr_queue crowded;
     bool divided; /* there are teams: there were more workers than a team has */
     /* Workers that may join a team, by the number of teams that they are in: the fewest
      * first, the most first. */

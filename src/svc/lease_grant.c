@@ -50,6 +50,11 @@ static uint64_t wants(const struct hr_dispatcher *d, const struct hr_lease_peer 
     return enough > has + d->options.lease_min ? enough - has : d->options.lease_min;
 }
 
+static bool can_take(const struct hr_lease_peer *p)
+{
+    return p->role == HR_FRAME_WORKER && !p->leaving && p->held < p->slots;
+}
+
 void hr__lease_queue_worker(struct hr_dispatcher *d, hr_peer peer)
 {
     struct hr_lease_peer *p = &d->peers[peer];
@@ -60,14 +65,19 @@ void hr__lease_queue_worker(struct hr_dispatcher *d, hr_peer peer)
         hr__queue_remove(&d->idle[p->degree], peer);
         p->degree = degree;
     }
-    if (p->role == HR_FRAME_WORKER && !p->leaving && p->held < p->slots &&
+    if (can_take(p) &&
         (p->outstanding < d->options.lease_min || p->work_ns < d->options.target_ns)) {
         hr__queue_put(&d->idle[degree], peer, busy);
+        hr__queue_remove(&d->crowded, peer);
         d->room[peer] = (uint64_t)degree << HR_LEASE_DEGREE_SHIFT | busy;
-    } else {
-        hr__queue_remove(&d->idle[degree], peer);
-        d->room[peer] = HR_LEASE_NO_ROOM;
+        return;
     }
+    hr__queue_remove(&d->idle[degree], peer);
+    d->room[peer] = HR_LEASE_NO_ROOM;
+    if (can_take(p))
+        hr__queue_put(&d->crowded, peer, p->work_ns);
+    else
+        hr__queue_remove(&d->crowded, peer);
 }
 
 /* Of the consumer's workers with the least doubt about them the one that has the least in
@@ -86,6 +96,28 @@ find_worker(const struct hr_dispatcher *d, hr_peer only, const struct hr_lease_s
             return first->number;
     }
     return only != 0 && hr__lease_has_room(d, only, most) ? only : 0;
+}
+
+/* Of the consumer's workers that have enough the one with the least; 0: none can take
+ * more. */
+static hr_peer find_crowded(const struct hr_dispatcher *d, hr_peer only,
+                            const struct hr_lease_seat *seat)
+{
+    const struct hr_queue_item *first = hr__queue_first(&d->crowded);
+    hr_peer found = 0;
+
+    if (only != 0)
+        return can_take(&d->peers[only]) ? only : 0;
+    if (!d->divided)
+        return first != NULL ? first->number : 0;
+    for (size_t i = 0; i < d->options.team_max; i++) {
+        const struct hr_lease_tie *tie = &seat->consumer->team[i];
+
+        if (tie->worker != 0 && tie->former == 0 && can_take(&d->peers[tie->worker]) &&
+            (found == 0 || d->peers[tie->worker].work_ns < d->peers[found].work_ns))
+            found = tie->worker;
+    }
+    return found;
 }
 
 /* ---- consumers ---- */
@@ -275,29 +307,59 @@ find_busy(const struct hr_dispatcher *d, const struct hr_lease_consumer *consume
     return found;
 }
 
+/* Leases the first positions that nobody has; there is one. */
+static void
+lease_some(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer worker,
+           uint64_t most, uint64_t now, struct hr_actions *actions)
+{
+    struct hr_share share =
+        hr__lease_share(seat->job, (uint32_t)(seat->consumer - seat->job->consumers));
+    struct hr_frame_range gap;
+    uint64_t run;
+
+    if (!find_gap(seat->job, seat->consumer, &gap))
+        return;
+    run = hr__share_run(&share, gap.from);
+    most = most < run ? most : run;
+    if (gap.until - gap.from > most)
+        gap.until = gap.from + most;
+    add(d, seat, worker, gap, false, now, start_lease(d, seat, worker, actions));
+    hr__lease_queue_worker(d, worker);
+    hr__lease_queue_consumer(d, seat->job, seat->consumer);
+}
+
 /* Leases the position at the cursor, which nobody has, to a worker that has enough. What
  * that worker has of this consumer may be waiting for room at the client, which waits for
  * the position: without this until those leases expire. */
 static bool lease_head(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                        uint64_t now, struct hr_actions *actions)
 {
-    struct hr_share share =
-        hr__lease_share(seat->job, (uint32_t)(seat->consumer - seat->job->consumers));
     hr_peer worker = find_busy(d, seat->consumer);
     struct hr_frame_range gap;
-    uint64_t most;
 
     if (worker == 0 || !find_gap(seat->job, seat->consumer, &gap) ||
         gap.from != seat->consumer->cursor)
         return false;
-    most = hr__share_run(&share, gap.from);
-    if (most > d->options.lease_min)
-        most = d->options.lease_min;
-    if (gap.until - gap.from > most)
-        gap.until = gap.from + most;
-    add(d, seat, worker, gap, false, now, start_lease(d, seat, worker, actions));
-    hr__lease_queue_worker(d, worker);
-    hr__lease_queue_consumer(d, seat->job, seat->consumer);
+    lease_some(d, seat, worker, d->options.lease_min, now, actions);
+    return true;
+}
+
+/* A consumer that has nothing in work does not wait until a worker has room: what workers
+ * have may take long, or wait for room at its client. It gets less than others, since
+ * there may be many like it. */
+static bool lease_crowded(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                          hr_peer only, uint64_t now, struct hr_actions *actions)
+{
+    hr_peer worker = 0;
+    uint64_t count;
+
+    if (seat->consumer->outstanding == 0)
+        worker = find_crowded(d, only, seat);
+    if (worker == 0)
+        return false;
+    count = pace(d, hr__lease_estimate(d, &d->peers[worker], seat->consumer)) / 2;
+    lease_some(d, seat, worker,
+               count > d->options.lease_min ? count : d->options.lease_min, now, actions);
     return true;
 }
 
@@ -401,6 +463,8 @@ void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
 
         if (worker != 0)
             fill(d, &seat, worker, now, actions);
+        else if (lease_crowded(d, &seat, only_worker, now, actions))
+            continue;
         else if (!d->divided || only_consumer != NULL)
             break;
         else

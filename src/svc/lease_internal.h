@@ -105,6 +105,7 @@ hr__lease_turn(const struct hr_dispatcher *d, const struct hr_lease_consumer *co
     double ns = (double)consumer->outstanding * hr__lease_estimate(d, NULL, consumer);
     double units = ns / HR_LEASE_TURN_NS;
 
+    units += consumer->outstanding > 0; /* those with nothing come first */
     return (units < (double)most ? (uint64_t)units : most) << HR_LEASE_TURN_SHIFT |
            consumer->leased;
 }

@@ -26,6 +26,7 @@ hr__lease_init(struct hr_dispatcher *d, const struct hr_lease_options *options,
     for (size_t i = 0; i < HR_LEASE_DOUBTS; i++)
         HR_TRY(hr__queue_init(&d->idle[i], (uint32_t)options->peers_max + 1, reterr));
     HR_TRY(hr__lease_team_init(d, reterr));
+    HR_TRY(hr__queue_init(&d->crowded, (uint32_t)options->peers_max + 1, reterr));
     return hr__queue_init(&d->hungry, (uint32_t)options->jobs_max + 1, reterr);
 }
 
@@ -46,6 +47,7 @@ void hr__lease_finish(struct hr_dispatcher *d)
         free_consumers(d->jobs[i].consumers, d->jobs[i].world, &d->jobs[i].hungry);
     for (size_t i = 0; i < HR_LEASE_DOUBTS; i++)
         hr__queue_finish(&d->idle[i]);
+    hr__queue_finish(&d->crowded);
     hr__queue_finish(&d->hungry);
     hr__lease_team_finish(d);
     hr__free(d->index);

@@ -286,6 +286,7 @@ static void join_other_job(hr_peer peer, uint64_t now)
 
 TEST(a_worker_of_a_run_that_stands_still_has_room_for_others)
 {
+    struct hr_frame done = {HR_FRAME_FINISHED, .count = 1, .generation = 1, .job = 8};
     const struct hr_lease_consumer *first;
 
     start(1000, 10, 100, 1);
@@ -295,13 +296,14 @@ TEST(a_worker_of_a_run_that_stands_still_has_room_for_others)
     progress(2, 1, 4, 20 * MS);
     hr__lease_tick(&d, 319 * MS, fresh());
     join_other_job(3, 319 * MS);
-    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL); /* it has enough */
+    check_lease(1, 0, 20); /* it has enough, so the new one gets little */
     progress(2, 1, 4, 319 * MS);
     hr__lease_tick(&d, 320 * MS, fresh()); /* 300 ms after the cursor moved */
     first = &d.jobs[0].consumers[0];
-    CHECK(first->stands && first->outstanding == 40 && d.peers[1].outstanding == 40);
-    CHECK_EQ_INT(sent(1, HR_FRAME_LEASE, 0)->job, 8);
-    check_lease(1, 0, 40);
+    CHECK(first->stands && first->outstanding == 40 && d.peers[1].outstanding == 20);
+    done.u.lease.ranges[0] = (struct hr_frame_range){0, 20};
+    event(1, &done, 329 * MS);
+    check_lease(1, 20, 400); /* as much as one that has nothing else */
 
     progress(2, 1, 4, 330 * MS);
     CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL); /* it asks for nothing */
@@ -309,7 +311,7 @@ TEST(a_worker_of_a_run_that_stands_still_has_room_for_others)
     CHECK(first->stands && sent(1, HR_FRAME_LEASE, 1) == NULL);
     progress(2, 1, 5, 610 * MS);
     CHECK(!first->stands && sent(1, HR_FRAME_LEASE, 0) == NULL);
-    CHECK_EQ_INT(d.peers[1].outstanding, first->outstanding + 40);
+    CHECK_EQ_INT(d.peers[1].outstanding, first->outstanding + 380);
     hr__lease_finish(&d);
 }
 
@@ -381,7 +383,8 @@ TEST(the_consumer_with_the_least_in_work_is_served_first)
     join_client(2, 1, 0, 99, 0, 0);
     CHECK_EQ_INT(sent(1, HR_FRAME_LEASE, 0)->job, JOB);
     event(3, &hello, 0);
-    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL); /* it has enough */
+    CHECK_EQ_INT(sent(1, HR_FRAME_LEASE, 0)->job, 8);
+    check_lease(1, 0, 20); /* it has enough, so this is little */
     join_worker(4, 8, 0);
     CHECK_EQ_INT(sent(4, HR_FRAME_LEASE, 0)->job, 8);
     hr__lease_finish(&d);
@@ -401,6 +404,15 @@ static void queue_leases(void)
     }
 }
 
+/* The oldest lease of this job, or of the other one. */
+static size_t least_served(uint64_t job)
+{
+    for (size_t i = 0; i < queued_count; i++)
+        if (queued[i].job == job)
+            return i;
+    return 0;
+}
+
 /* Two runs of which each wants all of a worker, which takes so long for a position of the
  * one and the other. Checks that each gets at least a third of its time. `taken_first`:
  * the client takes what was sent before the worker says so. */
@@ -418,13 +430,14 @@ static void check_shares(uint64_t first_ns, uint64_t other_ns, bool taken_first)
     CHECK_OK(hr__lease_add_job(&d, &other, NULL));
     event(3, &hello, 0);
     queue_leases();
-    for (size_t i = 0; i < 40; i++) {
-        struct hr_frame done = queued[0];
+    for (size_t i = 0; i < 60; i++) {
+        size_t at = least_served(spent[0] < spent[1] ? 8 : JOB);
+        struct hr_frame done = queued[at];
         bool is_first = done.job == JOB;
         uint64_t took;
 
         CHECK(queued_count > 0);
-        memmove(queued, queued + 1, --queued_count * sizeof *queued);
+        memmove(queued + at, queued + at + 1, (--queued_count - at) * sizeof *queued);
         until = done.u.lease.ranges[done.count - 1].until;
         took = (until - done.u.lease.ranges[0].from) * (is_first ? first_ns : other_ns);
         now += took;
