@@ -3,10 +3,12 @@
  * engine, and sends them in the order in which the role wants them.
  *
  * One thread. The engine's threads make the batches; this one packs and sends them. While
- * a range runs, the next lease's is opened, so that the engine's threads go on.
+ * a range runs, the next lease's is opened, so that the engine's threads go on. While a
+ * frame waits for a batch, those of other clients are made.
  */
 #include "fleet/worker.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -18,7 +20,10 @@
 #define FRAME_BYTES ((size_t)256 << 10) /* small batches are sent together up to this */
 #define FRAME_POSITIONS_MAX 256u
 #define WAITING_BYTES ((size_t)8 << 20) /* for a client, or two frames */
-#define LOOK_NS (50 * HR_FLEET_MS)      /* at whether to stop, while the engine works */
+#define PATIENCE_NS (10 * HR_FLEET_MS)  /* a batch may take, until others get theirs */
+#define LOOK_MIN_NS HR_FLEET_MS         /* between looks at whether others want some */
+#define LOOK_MAX_NS (50 * HR_FLEET_MS)  /* and at whether to stop */
+#define DEPTH_MAX 3u                    /* frames that wait for batches meanwhile */
 
 _Static_assert(FRAME_POSITIONS_MAX <= HR_PARCEL_ITEMS_MAX, "they fit in a frame");
 
@@ -63,21 +68,24 @@ static struct hr_worker_range *
 find_range(struct hr_worker_process *w, const struct hr_worker_job *job, uint64_t next)
 {
     for (size_t i = 0; i < HR_WORKER_RANGES; i++)
-        if (w->ranges[i].job == job && w->ranges[i].next == next)
+        if (w->ranges[i].job == job && w->ranges[i].next == next && !w->ranges[i].waits)
             return &w->ranges[i];
     return NULL;
 }
 
 static struct hr_worker_range *free_range(struct hr_worker_process *w)
 {
-    struct hr_worker_range *oldest = &w->ranges[0];
+    struct hr_worker_range *oldest = NULL;
 
     for (size_t i = 0; i < HR_WORKER_RANGES; i++) {
-        if (w->ranges[i].job == NULL)
-            return &w->ranges[i];
-        if (w->ranges[i].used < oldest->used)
-            oldest = &w->ranges[i];
+        struct hr_worker_range *range = &w->ranges[i];
+
+        if (range->job == NULL)
+            return range;
+        if (!range->waits && (oldest == NULL || range->used < oldest->used))
+            oldest = range;
     }
+    assert(oldest != NULL); /* fewer wait than there are */
     close_range(w, oldest);
     return oldest;
 }
@@ -161,18 +169,44 @@ open_job(const struct hr_worker_process *w, struct hr_worker_job *job, bool loca
 
 /* ---- batches ---- */
 
-/* The engine's next batch. Looks now and then whether the worker stops. */
-static enum hr_err
-next_batch(const struct hr_worker_process *w, struct hr_worker_range *range,
-           struct hr_batch **ret_batch, struct hr_error *reterr)
+static bool serve_next(struct hr_worker_process *w);
+
+/* One frame of another client, if it wants one. */
+static bool serve_another(struct hr_worker_process *w)
+{
+    bool served;
+
+    if (w->depth == DEPTH_MAX)
+        return false;
+    hr__net_lock(w->base.net);
+    served = serve_next(w);
+    hr__net_unlock(w->base.net);
+    return served;
+}
+
+/* The engine's next batch. Others are served while it is long in coming, else a run of
+ * slow batches would stop all others of its workers. */
+static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_range *range,
+                              struct hr_batch **ret_batch, struct hr_error *reterr)
 {
     struct hr_batch *batch = NULL;
     enum hr_err code = HR_OK;
+    uint64_t wait_ns = PATIENCE_NS;
 
     while (code == HR_OK && batch == NULL) {
         if (is_stopping(w))
             return hr__fail(reterr, HR_ERR_CANCELLED, "the worker stops");
-        code = hr__engine_next(range->engine, hr__now_ns() + LOOK_NS, &batch, reterr);
+        code = hr__engine_next(range->engine, hr__now_ns() + wait_ns, &batch, reterr);
+        if (code != HR_OK || batch != NULL)
+            break;
+        range->waits = true;
+        if (serve_another(w))
+            wait_ns = 0;
+        else
+            wait_ns = wait_ns == 0            ? LOOK_MIN_NS
+                      : wait_ns < LOOK_MAX_NS ? 2 * wait_ns
+                                              : wait_ns;
+        range->waits = false;
     }
     if (code == HR_ERR_END)
         code = hr__fail(reterr, HR_ERR_INTERNAL, "a run ended before batch %llu of it",
@@ -366,6 +400,7 @@ refuse(struct hr_worker_process *w, uint32_t client, const struct hr_error *erro
 /* One frame. Under the lock, which it releases while it works. */
 static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
 {
+    uint64_t others_ns = w->served_ns, took_ns;
     struct hr_worker_job *job = w->peers[task->client].job;
     uint64_t serial = w->peers[task->client].serial, began_ns = hr__now_ns();
     struct hr_serve_lease next = lease_after(&w->role, task);
@@ -397,11 +432,29 @@ static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
             refuse(w, task->client, job->error.code != HR_OK ? &job->error : &error);
     }
     HR_KILL_POINT("frame.queued");
-    hr__serve_sent(&w->role, task, bytes, hr__now_ns() - began_ns, &w->actions);
+    took_ns = hr__now_ns() - began_ns - (w->served_ns - others_ns);
+    w->served_ns += took_ns;
+    hr__serve_sent(&w->role, task, bytes, took_ns, &w->actions);
     hr__parcel_drop(&pieces);
     hr_buffer_unref(squeeze.body);
     job->holds--;
     hr__worker_job_release(w, job);
+}
+
+/* False if nothing can be sent now. Under the lock, as serve(). */
+static bool serve_next(struct hr_worker_process *w)
+{
+    struct hr_serve_task task;
+    bool found = hr__serve_next(&w->role, &task, &w->actions);
+
+    hr__fleet_perform(w->base.net, &w->actions);
+    if (!found)
+        return false;
+    w->depth++;
+    serve(w, &task);
+    w->depth--;
+    hr__fleet_perform(w->base.net, &w->actions);
+    return true;
 }
 
 void *hr__worker_make(void *user)
@@ -412,15 +465,9 @@ void *hr__worker_make(void *user)
     hr__net_lock(net);
     while (!is_stopping(w)) {
         struct hr_worker_range *idle;
-        struct hr_serve_task task;
-        bool found = hr__serve_next(&w->role, &task, &w->actions);
 
-        hr__fleet_perform(net, &w->actions);
-        if (found) {
-            serve(w, &task);
-            hr__fleet_perform(net, &w->actions);
+        if (serve_next(w))
             continue;
-        }
         idle = find_idle(w);
         if (idle == NULL) {
             pthread_cond_wait(&w->work, hr__net_mutex(net));

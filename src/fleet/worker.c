@@ -15,6 +15,9 @@
 #include "svc/client.h"
 
 #define LEASES_MAX 256u /* ranges that it takes at a time */
+/* So that a short lease is sent in one turn: with many clients an engine would be opened
+ * for each frame. */
+#define TURN_NS (100 * HR_FLEET_MS)
 
 static struct hr_net *net_of(struct hr_worker_process *w)
 {
@@ -376,6 +379,7 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
     struct hr_serve_options serve = {.peers_max = o->peers_max,
                                      .leases_max = LEASES_MAX,
                                      .frame_positions = 1,
+                                     .turn_ns = TURN_NS,
                                      .beat_ns = HR_FLEET_BEAT_NS};
     struct hr_net_options net = {.peers_max = o->peers_max,
                                  .queue_max = HR_FLEET_QUEUE_MAX,

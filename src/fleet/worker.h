@@ -50,6 +50,7 @@ struct hr_worker_range {
     struct hr_worker_job *job; /* NULL: free */
     uint64_t next, until, used;
     struct hr_engine *engine;
+    bool waits; /* for a batch, while others are served */
 };
 #define HR_WORKER_RANGES 8u
 
@@ -74,7 +75,9 @@ struct hr_worker_process {
     bool stopping; /* by __atomic */
     struct hr_pool *pool;
     struct hr_worker_range ranges[HR_WORKER_RANGES];
-    uint64_t clock; /* dates the use of ranges */
+    uint64_t clock;     /* dates the use of ranges */
+    uint32_t depth;     /* frames in the making */
+    uint64_t served_ns; /* that all frames took */
     struct hr_squeezer squeezer;
     /* Compression. */
     unsigned kinds, cpus; /* kinds that are allowed, and that this process can write */

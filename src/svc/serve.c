@@ -282,6 +282,9 @@ static bool comes_first(const struct hr_worker *worker, const struct hr_serve_le
 {
     if (p == q)
         return a->at < b->at;
+    if (worker->turn_ns < worker->options.turn_ns &&
+        (p == worker->last || q == worker->last))
+        return p == worker->last;
     return worker->clients[p].spent_ns < worker->clients[q].spent_ns;
 }
 
@@ -296,7 +299,7 @@ static hr_peer look_at(struct hr_worker *worker, struct hr_serve_lease *lease)
         return 0;
     if (lease->at < client->cursor)
         lease->at = client->cursor < lease->until ? client->cursor : lease->until;
-    if (lease->at == lease->until || client->full)
+    if (lease->at == lease->until || client->full || client->making)
         return 0;
     if (client->sent >= client->total &&
         (client->sent > client->total || lease->at > client->cursor))
@@ -306,8 +309,13 @@ static hr_peer look_at(struct hr_worker *worker, struct hr_serve_lease *lease)
 
 /* A client that wanted nothing for a while, or is new, begins where the others are: else
  * it would get all of the worker until it has caught up. */
-static void begin_turn(struct hr_worker *worker, struct hr_serve_client *client)
+static void begin_turn(struct hr_worker *worker, hr_peer peer)
 {
+    struct hr_serve_client *client = &worker->clients[peer];
+
+    if (peer != worker->last || worker->turn_ns >= worker->options.turn_ns)
+        worker->turn_ns = 0;
+    worker->last = peer;
     if (client->spent_ns < worker->spent_ns)
         client->spent_ns = worker->spent_ns;
     worker->spent_ns = client->spent_ns;
@@ -347,8 +355,10 @@ bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
                                        .position = best->at,
                                        .until = best->until,
                                        .count = (uint32_t)count,
-                                       .client = to};
-    begin_turn(worker, &worker->clients[to]);
+                                       .client = to,
+                                       .order = worker->clients[to].order};
+    begin_turn(worker, to);
+    worker->clients[to].making = true;
     best->at += count;
     best->open++;
     return true;
@@ -359,10 +369,11 @@ void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
 {
     struct hr_serve_client *client = &worker->clients[task->client];
 
-    if (client->joined && client->generation == task->generation &&
-        client->job == task->job && client->rank == task->rank) {
+    if (client->joined && client->order == task->order) {
+        client->making = false;
         client->sent += bytes;
         client->spent_ns += ns;
+        worker->turn_ns += task->client == worker->last ? ns : 0;
     }
     for (uint32_t i = 0; i < worker->lease_count; i++) {
         struct hr_serve_lease *lease = &worker->leases[i];

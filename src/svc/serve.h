@@ -17,6 +17,7 @@ struct hr_serve_options {
     size_t peers_max;         /* numbers of connections */
     uint32_t leases_max;      /* ranges; told to the dispatcher */
     uint32_t frame_positions; /* of a frame, at most */
+    uint64_t turn_ns;         /* a client is served before another one is */
     uint64_t beat_ns;
 };
 
@@ -36,6 +37,7 @@ struct hr_serve_client {
     uint64_t total, sent; /* bytes: allowed, sent */
     uint64_t spent_ns;    /* on its frames, and what it missed while it wanted none */
     uint64_t cursor;      /* position of the epoch: what is below was taken */
+    bool making;          /* a frame for it is in the making */
     bool full;            /* set by the caller: its connection takes nothing more now */
     uint32_t
         frame_positions; /* set by the caller: of a frame, or 0: as the options say */
@@ -50,6 +52,8 @@ struct hr_worker {
     uint32_t lease_count;
     uint64_t last_id, last_order, told_ns;
     uint64_t spent_ns; /* of the client that was served last, before that frame */
+    hr_peer last;      /* that client, or 0 */
+    uint64_t turn_ns;  /* that it has been served without another one between */
 };
 
 /* HR_ERR_MEMORY. Finish it also after failure. */
@@ -77,10 +81,11 @@ struct hr_serve_task {
     uint64_t position, until; /* of the lease: what follows the frame, up to there */
     uint32_t count;
     hr_peer client;
+    uint64_t order; /* of the client's connection */
 };
 
 /* The next one; false if nothing can be sent now. May be called again before the frame
- * was sent. */
+ * was sent: then it is for another client. */
 bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
                     struct hr_actions *actions);
 

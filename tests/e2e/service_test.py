@@ -84,6 +84,35 @@ def a_run_that_takes_all_it_can_get_leaves_others_their_share():
 
 
 @test
+def a_run_whose_files_hang_stops_no_other():
+    """As on a network mount whose server is gone: a file is replaced by a pipe into which nobody writes."""
+    folder, got = temp / "hanging", temp / "hanging.txt"
+    run("synth", "photos", folder, "--count", 8, "--classes", 2, "--width", 40, "--height", 30, "-q")
+    text = graph("hanging.yaml", f"""pipeline:
+  - source.files: {{path: {folder}, labels: folder}}
+  - image.decode: {{}}
+  - image.resize: {{size: [8, 8]}}
+  - batch.stack: {{size: 2}}
+""")
+    others = graph("numbers.yaml", numbers)
+    wanted = digest(others, "--epochs", 20)
+    with Service(1) as service:
+        hanging = start("run", text, "--epochs", 10**7, "-q", "--service", service.address, "--batch-digests", got)
+        wait_until(lambda: got.exists() and got.stat().st_size > 0)
+        victim = sorted(folder.rglob("*.jpg"))[3]
+        os.mkfifo(temp / "pipe")
+        os.rename(temp / "pipe", victim)
+        for _ in range(3):
+            assert digest(others, "--epochs", 20, "--service", service.address) == wanted
+        before = got.stat().st_size
+        time.sleep(1)
+        assert got.stat().st_size == before, "it does not hang"
+        assert digest(others, "--epochs", 20, "--service", service.address) == wanted
+        hanging.kill()
+        hanging.communicate()
+
+
+@test
 def what_a_service_cannot_do_is_refused_at_once():
     one_line(run("run", graph("numbers.yaml", numbers), "--service", "somewhere", code=None), "HOST:PORT")
     one_line(run("run", graph("numbers.yaml", numbers), "--job", "a", code=2), "--service")
