@@ -46,12 +46,13 @@ static enum hr_err affine_infer(struct hr_infer *infer)
     HR_TRY(hr__infer_turned(infer));
     HR_TRY(hr__infer_interval(infer, "degrees", &p->degrees));
     HR_TRY(hr__infer_interval(infer, "scale", &p->scale));
-    HR_TRY(hr__infer_interval(infer, "shear", &p->shear));
     HR_TRY(hr__infer_center(infer, &p->center));
     if (p->shear.count == 3)
         return hr__infer_fail(infer, "shear", HR_ERR_ARGUMENT,
                               "shear has 1, 2 or 4 numbers, not 3");
-    if (p->shear.count == 4 && (shear[0] > shear[1] || shear[2] > shear[3]))
+    if (p->shear.count != 4)
+        HR_TRY(hr__infer_interval(infer, "shear", &p->shear));
+    else if (shear[0] > shear[1] || shear[2] > shear[3])
         return hr__infer_fail(infer, "shear", HR_ERR_RANGE,
                               "shear: the smaller number of each pair comes first");
     return hr__infer_fill(infer, &p->fill);

@@ -1065,6 +1065,12 @@ TEST(affine_turns_clockwise_scales_and_fills)
     OP("image.affine", "{degrees: 0, scale: [2, 2], center: [0, 2]}");
     IS_U8(3, 3, 3, 3);
     REFUSED(HR_ERR_ARGUMENT, "image.affine", "{degrees: 0, center: [1]}", "two numbers");
+    put_u8(square, 2, 2, 1);
+    OP("image.affine", "{degrees: 0, shear: [2, 2, -1, 1]}"); /* each pair by itself */
+    IS_U8(1, 2, 3, 4);
+    REFUSED(HR_ERR_RANGE, "image.affine", "{degrees: 0, shear: [1, 2, 5, 4]}",
+            "of each pair");
+    REFUSED(HR_ERR_RANGE, "image.affine", "{degrees: 0, shear: [2, 1]}", "comes first");
     REFUSED(HR_ERR_ARGUMENT, "image.affine", "{degrees: 0, shear: [1, 2, 3]}",
             "1, 2 or 4");
     bench_finish(&bench);
