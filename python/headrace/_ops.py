@@ -4540,8 +4540,8 @@ def source_csv(
             default: inferred from all rows; map, default {}.
         header: whether the first line of each file names the columns; auto: if it has a
             name that columns or types has, or no cell that is a number or contains a
-            dot or a slash; refused where numbers follow such a cell; enum, one of auto,
-            yes, no, default auto.
+            dot or a slash; refused where numbers follow such a cell, or it is one name
+            that contains ;, | or a tab; enum, one of auto, yes, no, default auto.
         names: names of the columns in their order, where the files have no header or
             another one; default without a header: column_1, column_2 and so on; list of
             strings, 0 to 64 items, default [].

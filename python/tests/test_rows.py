@@ -354,6 +354,24 @@ def test_a_header_with_dots_above_numbers_is_refused_until_it_is_told(tmp_path: 
     assert hr.csv(file).record_count == 2
 
 
+def test_a_header_with_another_delimiter_or_encoding_is_refused(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "a.csv"
+    for delimiter, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        file.write_text(f"id{delimiter}kind\n1{delimiter}x\n")
+        with pytest.raises(hr.FormatError, match=f"separated by {name}: say delimiter"):
+            hr.csv(file).fields  # noqa: B018
+        assert [f.name for f in hr.csv(file, header="yes").fields] == [f"id{delimiter}kind"]
+        assert [f.name for f in hr.csv(file, delimiter=delimiter).fields] == ["id", "kind"]
+    file.write_text("id;kind,n\n1,2\n")
+    assert [f.name for f in hr.csv(file).fields] == ["id;kind", "n"]
+    for encoding in ("latin-1", "utf-16"):
+        file.write_bytes("größe,n\n1,2\n".encode(encoding))
+        with pytest.raises(hr.FormatError, match="the name of column 1 is not UTF-8"):
+            hr.csv(file).fields  # noqa: B018
+    file.write_bytes("größe,n\n1,2\n".encode("latin-1"))
+    assert [f.name for f in hr.csv(file, names=["size", "n"]).fields] == ["size", "n"]
+
+
 def test_a_quoted_header_error_names_its_place(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.csv").write_text('\na,"b\n1,2\n')
     with pytest.raises(hr.FormatError, match="a.csv:2:3: the quote that begins here is not closed"):

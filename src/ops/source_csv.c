@@ -33,7 +33,7 @@ static const struct hr_param csv_params[] = {
                   "whether the first line of each file names the columns; auto: if it "
                   "has a name that columns or types has, or no cell that is a number "
                   "or contains a dot or a slash; refused where numbers follow such a "
-                  "cell"),
+                  "cell, or it is one name that contains ;, | or a tab"),
     HR_P_STRINGS(struct csv, names, .fallback = "[]", .items_min = 0,
                  .items_max = HR_LIST_MAX,
                  .help = "names of the columns in their order, where the files have no "
@@ -195,6 +195,11 @@ static enum hr_err name_columns(const struct csv *p, const struct hr_csv_scan *s
             name = p->names.values[i];
         else if (scan->has_header)
             name = scan->names[i];
+        if (!hr__utf8_is_valid(name, strlen(name)))
+            return hr__fail(error, HR_ERR_FORMAT,
+                            "%s: the name of column %zu is not UTF-8: save the file as "
+                            "UTF-8",
+                            p->row.path, i + 1);
         names[i] = hr__strdup(name);
         if (names[i] == NULL)
             return hr__fail(error, HR_ERR_MEMORY, "out of memory");
@@ -228,6 +233,31 @@ static bool is_like_header(const struct hr_table *table)
     return numbers;
 }
 
+/* A header that holds another delimiter makes one column of the whole file. */
+static enum hr_err check_delimiter(const struct csv *p, const struct hr_csv_scan *scan,
+                                   struct hr_error *error)
+{
+    char other;
+
+    if (p->header != HR_CSV_AUTO || !scan->has_header || scan->columns != 1 ||
+        p->names.count > 0)
+        return HR_OK;
+    other = scan->names[0][strcspn(scan->names[0], ";\t|")];
+    if (other == '\0')
+        return HR_OK;
+    return hr__fail(error, HR_ERR_FORMAT,
+                    "%s: the cells seem to be separated by %s: say delimiter: %s, or "
+                    "header: yes if \"%.80s\" is one name",
+                    p->row.path,
+                    other == '\t'  ? "tabs"
+                    : other == ';' ? "semicolons"
+                                   : "bars",
+                    other == '\t'  ? "tab"
+                    : other == ';' ? "\";\""
+                                   : "\"|\"",
+                    scan->names[0]);
+}
+
 static enum hr_err settle(struct state *state, const struct csv *p,
                           const struct hr_csv_scan *scan, struct hr_error *error)
 {
@@ -239,6 +269,8 @@ static enum hr_err settle(struct state *state, const struct csv *p,
         return hr__fail(error, HR_ERR_MEMORY, "out of memory");
     state->cells = scan->columns;
     code = name_columns(p, scan, names, error);
+    if (code == HR_OK)
+        code = check_delimiter(p, scan, error);
     if (code == HR_OK)
         code = hr__row_source_choose(&state->row, &p->row, scan->begun ? names : NULL,
                                      scan->columns, &table, error);
