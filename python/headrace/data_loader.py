@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import os
 import time
 import traceback
 import weakref
@@ -569,8 +570,10 @@ class _InWorkers(_Placed, _torch._MultiProcessingDataLoaderIter):
 
     _shutdown = True  # until torch's part has begun
     _prefetch_factor: int
+    _process = 0
 
     def __init__(self, loader: DataLoader[Any]) -> None:
+        self._process = os.getpid()
         self._frugal = not loader._prefetch_asked and loader.in_order
         super().__init__(self._view(loader))
         self._dataset = loader.dataset
@@ -678,3 +681,7 @@ class _InWorkers(_Placed, _torch._MultiProcessingDataLoaderIter):
     def close(self) -> None:
         super().close()
         self._shutdown_workers()
+
+    def __del__(self) -> None:
+        if self._process == os.getpid():  # not in a forked worker of a later loop, which only has a copy
+            super().__del__()

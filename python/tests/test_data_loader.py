@@ -760,3 +760,18 @@ def test_a_sampler_draws_when_it_does_in_torch() -> None:
         loader = kind(Counted(slow_s=0.005), 2, sampler=Drawing(), num_workers=2)
         made.append([(batch, torch.rand(1)) for batch in loader])
     assert equal(made[0], made[1])
+
+
+def test_a_worker_does_not_end_the_loop_that_it_has_a_copy_of() -> None:
+    script = """
+import gc, os
+import headrace as hr
+gc.disable()
+run = iter(hr.DataLoader(range(9), num_workers=1))
+run.cycle = run
+del run
+os.register_at_fork(after_in_child=gc.collect)
+assert len(list(hr.DataLoader(range(9), num_workers=1))) == 9
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
