@@ -16,7 +16,7 @@ from . import key_columns
 from ._check import checked_op
 from ._numpy import np
 from .dataset import source_of
-from .errors import ArgumentError, UnsupportedError
+from .errors import ArgumentError, DtypeError, UnsupportedError
 from .pipeline import Outputs, Pipeline
 
 
@@ -292,6 +292,14 @@ def _array(column: Any, name: str, what: str) -> np.ndarray:
     masked = int(np.ma.getmaskarray(column).sum()) if isinstance(column, np.ma.MaskedArray) else 0
     if masked:
         raise _missing(what, name, masked, "array.filled(0)", "values")
+    if hasattr(column, "detach"):  # a torch tensor, perhaps with a gradient or on a GPU
+        column = column.detach().cpu()
+        if str(column.dtype) == "torch.bfloat16":
+            raise DtypeError(
+                f"{what}: column {name} is of bfloat16, which NumPy does not have: give column.float(), or "
+                "hr.from_dataset a TensorDataset",
+                param="columns",
+            )
     try:
         array = np.asarray(column)
         none = sum(one is None for one in array.flat) if array.dtype.kind == "O" else 0

@@ -111,6 +111,8 @@ def _plain(value: object) -> Any:
         return os.fspath(value)
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
+    if hasattr(value, "detach") and hasattr(value, "tolist"):  # a torch tensor
+        return value.detach().tolist()
     if str(value).startswith("torch.") or isinstance(value, (np.dtype, type)):
         from .fieldspec import dtype_name
 

@@ -246,3 +246,17 @@ def test_a_random_move_of_the_image_alone_is_refused(tmp_path: pathlib.Path) -> 
     both = scenes.resize([16, 20], field=["image", "boxes"]).flip(p=1, field=["image", "boxes"])
     (batch,) = both.batch(1).loader(output="numpy")
     assert batch.boxes.tolist() == [[[12, 2, 18, 8]]]
+
+
+def test_what_is_nearly_of_a_kind_is_refused_with_what_to_do() -> None:
+    item = {"boxes": [[1.0, 2, 3, 4]], "mask": np.zeros((6, 8), np.uint8), "deep": np.zeros((6, 8, 1), np.int64)}
+    pipe = hr.from_dataset([item])
+    with pytest.raises(hr.DtypeError, match=r"wants float32 \[n, 4\]: tensor.cast to float32 before"):
+        pipe.kind("boxes", "boxes").fields  # noqa: B018
+    with pytest.raises(hr.DtypeError, match=r"lacks the channels; of a NumPy array, array\[..., None\]"):
+        pipe.kind("mask", "mask").fields  # noqa: B018
+    with pytest.raises(hr.DtypeError, match="tensor.cast to uint8 before"):
+        pipe.kind("deep", "mask").fields  # noqa: B018
+    made = pipe.cast("float32", field="boxes").kind("boxes", "boxes").cast("uint8", field="deep").kind("deep", "mask")
+    assert made.fields["boxes"].dtype == "float32"
+    assert made.fields["deep"].dtype == "uint8"

@@ -81,6 +81,11 @@ def test_torch_tensors() -> None:
     x, y = torch.rand(10, 3), torch.arange(10)
     a, b = next(iter(hr.from_columns((x, y)).batch(10).loader(output="torch")))
     assert torch.equal(a, x) and torch.equal(b, y)
+    weights = torch.rand(10, requires_grad=True)
+    (batch,) = hr.from_columns({"w": weights}).batch(10).loader(output="torch")
+    assert torch.equal(batch["w"], weights.detach())
+    with pytest.raises(hr.DtypeError, match=r"column w is of bfloat16.*column\.float\(\)"):
+        hr.from_columns({"w": weights.bfloat16()})
 
 
 @pytest.mark.parametrize("how", ["table", "batch", "chunks"])

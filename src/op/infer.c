@@ -97,10 +97,12 @@ enum hr_err hr__infer_levels(struct hr_infer *infer, size_t field)
 
     HR_TRY(hr__infer_image(infer, field));
     if (f->meaning == HR_MEANING_IMAGE_NORMAL)
-        return hr__infer_fail(infer, f->name, HR_ERR_TYPE,
-                              "field \"%s\" is normalised already, and this needs levels "
-                              "(0..255 or 0..1): put it before the normalisation",
-                              f->name);
+        return hr__infer_fail(
+            infer, f->name, HR_ERR_TYPE,
+            "field \"%s\" is normalised already, or cast without scale, "
+            "and this needs levels (0..255 or 0..1): put it before that "
+            "step",
+            f->name);
     return HR_OK;
 }
 

@@ -31,6 +31,25 @@ static const struct hr_kind *kind_of(const struct declare *p)
     return kind;
 }
 
+/* What makes a field one of the kind, for the message; "" if nothing simple does. */
+static const char *cure(const struct hr_kind *kind, const struct hr_field *field)
+{
+    static const enum hr_dtype dtypes[] = {HR_U8, HR_F32};
+    struct hr_field other = *field;
+
+    if (field->kind != HR_FIELD_TENSOR)
+        return "";
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        other.dtype = dtypes[i];
+        if (kind->accepts(&other))
+            return dtypes[i] == HR_U8 ? ": tensor.cast to uint8 before it makes it one"
+                                      : ": tensor.cast to float32 before it makes it one";
+    }
+    return kind->pixels && field->ndim == 2
+               ? ": it lacks the channels; of a NumPy array, array[..., None]"
+               : "";
+}
+
 static enum hr_err kind_infer(struct hr_infer *infer)
 {
     const struct declare *p = infer->params;
@@ -39,9 +58,10 @@ static enum hr_err kind_infer(struct hr_infer *infer)
     char text[128];
 
     if (field->kind != HR_FIELD_TENSOR || !kind->accepts(field))
-        return hr__infer_fail(
-            infer, "field", HR_ERR_TYPE, "field \"%s\" is %s; %s wants %s", field->name,
-            hr__field_text(field, text, sizeof text), kind->name, kind->wants);
+        return hr__infer_fail(infer, "field", HR_ERR_TYPE,
+                              "field \"%s\" is %s; %s wants %s%s", field->name,
+                              hr__field_text(field, text, sizeof text), kind->name,
+                              kind->wants, cure(kind, field));
     if ((p->rate > 0) != (kind->meaning == HR_MEANING_SAMPLES))
         return hr__infer_fail(infer, "rate", HR_ERR_ARGUMENT,
                               "samples need a rate, and no other kind has one");
