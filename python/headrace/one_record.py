@@ -110,12 +110,22 @@ class OneRecord:
         return runs
 
 
+def _of_pil(image: Any) -> Any:
+    if image.mode == "F" or image.mode.startswith("I"):
+        raise DtypeError(
+            f"a PIL image of mode {image.mode} has levels beyond 0 to 255, which Pillow would cut off: give an array "
+            "of your range, such as (numpy.asarray(image) / 65535).astype(numpy.float32)"
+        )
+    same = image.mode in ("L", "RGB", "RGBA")
+    return np.asarray(image if same else image.convert("L" if image.mode == "1" else "RGB"))
+
+
 def _plain(image: Any) -> Any:
     """Bytes, or a NumPy array [height, width, channels]."""
     if isinstance(image, (bytes, bytearray, memoryview)):
         return bytes(image)
     if hasattr(image, "getbands") and hasattr(image, "convert"):  # a PIL image
-        array = np.asarray(image if image.mode in ("L", "RGB", "RGBA") else image.convert("RGB"))
+        array = _of_pil(image)
     elif hasattr(image, "permute") and hasattr(image, "numpy"):  # a torch tensor
         if image.ndim not in (2, 3):
             raise DtypeError(f"an image as a tensor is [channels, height, width], not {list(image.shape)}")
@@ -124,9 +134,10 @@ def _plain(image: Any) -> Any:
     elif isinstance(image, np.ndarray):
         array = image
     else:
+        read = "; vision.read(path) gives the bytes of a file" if isinstance(image, (str, os.PathLike)) else ""
         raise DtypeError(
             "an image is needed: encoded bytes, a PIL image, a NumPy array or a torch tensor, "
-            f"not {type(image).__name__}"
+            f"not {type(image).__name__}{read}"
         )
     if array.ndim == 2:
         array = array[:, :, None]

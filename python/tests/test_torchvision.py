@@ -17,12 +17,14 @@ import numpy as np
 import pytest
 
 import headrace as hr
+from headrace import vision
 from voc import Voc
 
 try:
     import torch
     import torchvision.transforms.v2 as v2
     import torchvision.transforms.v2.functional as tv
+    from PIL import Image
     from torchvision import tv_tensors
 except (ImportError, RuntimeError) as error:  # RuntimeError: its extension does not fit torch
     pytest.skip(f"torchvision cannot be imported: {error}", allow_module_level=True)
@@ -778,3 +780,15 @@ def test_vision_of_floats_is_torchvisions(name: str, given: tuple[Any, ...], see
         ours, other = getattr(hr.vision, name)(*given)(image), getattr(v2, name)(*given)(image)
         assert ours.shape == other.shape
         assert (ours - other).abs().max() < 1e-3
+
+
+def test_levels_of_a_pil_image_are_not_cut_off() -> None:
+    image_of = Image.fromarray
+    identity = vision.Identity()
+    deep = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
+    for image in (image_of(deep), image_of(deep.astype(np.int32)), image_of(deep.astype(np.float32))):
+        with pytest.raises(hr.DtypeError, match=f"of mode {image.mode} has levels beyond"):
+            identity(image)
+    bits = image_of(np.uint8(deep % 7 > 2) * 255).convert("1")
+    assert torch.equal(identity(bits)[0], torch.from_numpy(np.uint8(deep % 7 > 2) * 255))
+    assert identity(bits).shape == (1, 8, 8)

@@ -58,7 +58,7 @@ SAME: list[tuple[Any, Callable[[hr.Pipeline], hr.Pipeline]]] = [
     (T.RandomCrop(90, pad_if_needed=True, fill=7), lambda p: p.random_crop(90, pad_if_needed=True, fill=7)),
     (T.RandomResizedCrop(24, (0.2, 1.0)), lambda p: p.random_resized_crop(24, scale=[0.2, 1])),
     (T.RandomShortestSize([8, 30, 70], 60), lambda p: p.random_shortest_size(sizes=[8, 30, 70], max_size=60)),
-    (T.RandomResize(8, 50), lambda p: p.random_shortest_size(between=[8, 50])),
+    (T.RandomResize(8, 50), lambda p: p.random_shortest_size(between=[8, 49])),
     (T.Pad([1, 2, 3, 4], fill=9), lambda p: p.pad([1, 2, 3, 4], fill=9)),
     (T.RandomZoomOut(side_range=(1, 2), p=0.9), lambda p: p.zoom_out(side_range=[1, 2], p=0.9)),
     (T.RandomHorizontalFlip(), lambda p: p.flip()),
@@ -189,6 +189,38 @@ def test_an_image_is_the_same_in_every_form() -> None:
     assert torch.equal(T.Identity()(floats), torch.from_numpy(floats).permute(2, 0, 1))
     flipped = image[:, ::-1]  # not contiguous
     assert torch.equal(T.Identity()(flipped), torch.from_numpy(flipped.copy()).permute(2, 0, 1))
+
+
+def test_arguments_may_have_torchs_and_numpys_types() -> None:
+    image = picture(1)
+    for given, plain in (
+        (T.Resize(np.int64(20)), T.Resize(20)),
+        (T.Resize(None, max_size=35), T.Resize(25)),  # of 50 x 70
+        (T.GaussianBlur(np.int64(3), sigma=(1, 1)), T.GaussianBlur(3, sigma=(1, 1))),
+        (T.Pad(2, fill={torch.Tensor: 7, "others": 1}), T.Pad(2, fill=7)),
+        (T.Pad(2, fill={"others": (1, 2, 3)}), T.Pad(2, fill=(1, 2, 3))),
+        (T.Normalize(torch.tensor([0.5] * 3), np.full(3, 0.25)), T.Normalize([0.5] * 3, [0.25] * 3)),
+        (T.RandomApply(torch.nn.ModuleList([torch.nn.Identity()]), p=1), T.Identity()),
+    ):
+        assert torch.equal(given(image), plain(image))
+    with pytest.raises(hr.ArgumentError, match="size=None needs max_size"):
+        T.Resize(None)
+    with pytest.raises(hr.ArgumentError, match='give one for "others"'):
+        T.Pad(2, fill={int: 3})
+    pipe = hr.from_dataset([image], names=["image"])
+    assert pipe.normalize(torch.tensor([0.5] * 3), torch.tensor([0.25] * 3)) == pipe.normalize([0.5] * 3, [0.25] * 3)
+
+
+def test_what_is_no_image_is_refused_with_what_to_do() -> None:
+    flip = T.RandomHorizontalFlip()
+    for call in (lambda: flip(picture(1), 3), lambda: flip({"image": picture(1)}), lambda: flip((picture(1), 3))):
+        with pytest.raises(hr.ArgumentError, match=r'takes one image.*field=\["image", "boxes"\]'):
+            call()
+    with pytest.raises(hr.DtypeError, match=r"not str; vision.read\(path\)"):
+        flip("photo.jpg")
+    for name, words in (("functional", "is torchvision's"), ("RGB", "expand"), ("CentreCrop", "did you mean.*Center")):
+        with pytest.raises(AttributeError, match=f"no {name}.*{words}"):
+            getattr(T, name)
 
 
 def test_results_stay_when_later_images_come() -> None:

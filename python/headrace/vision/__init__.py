@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._check import nearest
 from .colours import (
     JPEG,
     ColorJitter,
@@ -75,13 +76,17 @@ _ELSEWHERE = {
     "RandomIoUCrop": 'moves boxes: pipeline.iou_crop(field=["image", "boxes"])',
     "SanitizeBoundingBoxes": "drops boxes: pipeline.sanitize()",
     "ConvertBoundingBoxFormat": 'changes boxes: pipeline.convert_boxes("xyxy")',
+    "LinearTransformation": "is Lambda(function) with a function of yours",
+    "RGB": "is Lambda(lambda image: image.expand(3, -1, -1)) for a tensor of one channel; encoded images are RGB",
+    "ToPILImage": "is torchvision's, of the tensor that a transform returns",
+    "functional": "is torchvision's, of the tensor that a transform returns",
 }
 
 
 def __getattr__(name: str) -> Any:
     import sys
 
-    where = f": it {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+    where = f": it {_ELSEWHERE[name]}" if name in _ELSEWHERE else nearest(name, __all__)
     raise AttributeError(f"headrace.vision has no {name}{where}", name=name, obj=sys.modules[__name__])
 
 

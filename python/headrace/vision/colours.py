@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..pipeline import Pipeline
-from .transform import Interval, Size, Transform
+from .transform import Interval, Size, Transform, sides
 
 
 @dataclass(eq=False)
@@ -79,8 +79,7 @@ class GaussianBlur(Transform):
     sigma: Interval = (0.1, 2.0)
 
     def _steps(self, p: Pipeline) -> Pipeline:
-        size = self.kernel_size
-        return p.gaussian_blur(size if isinstance(size, int) else list(size)[::-1], sigma=self.sigma)
+        return p.gaussian_blur(sides(self.kernel_size)[::-1], sigma=self.sigma)
 
 
 @dataclass(eq=False)

@@ -8,25 +8,29 @@ from typing import Any
 
 from ..errors import ArgumentError
 from ..pipeline import Pipeline
-from .transform import Fill, Interval, Size, Transform, fill, interpolation, refuse
+from .transform import Fill, Interval, Size, Transform, fill, interpolation, refuse, sides
 
 
 @dataclass(eq=False)
 class Resize(Transform):
-    """To `[height, width]`; one number is the length of the shorter side."""
+    """To `[height, width]`; one number is the length of the shorter side; with None `max_size` is the longer one."""
 
-    size: Size
+    size: Size | None
     interpolation: Any = "bilinear"
     max_size: int | None = None
     antialias: bool | None = True
 
     def _steps(self, p: Pipeline) -> Pipeline:
         how: Any = {"interpolation": interpolation(self.interpolation), "antialias": bool(self.antialias)}
-        sides = [self.size] if isinstance(self.size, int) else list(self.size)
-        if len(sides) == 1:
-            return p.resize_shortest(sides[0], max_size=self.max_size or 0, **how)
+        if self.size is None:
+            if self.max_size is None:
+                raise ArgumentError("Resize(): size=None needs max_size, the length of the longer side", param="size")
+            return p.resize_shortest(self.max_size, max_size=self.max_size, **how)
+        size = sides(self.size)
+        if len(size) == 1:
+            return p.resize_shortest(size[0], max_size=self.max_size or 0, **how)
         refuse("Resize.max_size", self.max_size, None, "it needs a size of one number")
-        return p.resize(sides, **how)
+        return p.resize(size, **how)
 
 
 @dataclass(eq=False)
@@ -63,7 +67,7 @@ class RandomShortestSize(Transform):
 
 @dataclass(eq=False)
 class RandomResize(Transform):
-    """The shorter side to a length from `min_size` to `max_size`."""
+    """The shorter side to a length from `min_size` to `max_size - 1`."""
 
     min_size: int
     max_size: int
@@ -74,7 +78,7 @@ class RandomResize(Transform):
         if self.min_size > self.max_size:
             raise ArgumentError("RandomResize(): max_size is below min_size", param="max_size")
         return p.random_shortest_size(
-            between=[self.min_size, self.max_size],
+            between=[self.min_size, max(self.min_size, self.max_size - 1)],  # as torch.randint draws
             interpolation=interpolation(self.interpolation),
             antialias=bool(self.antialias),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +43,12 @@ class _Listed(Transform):
     """Made of several transforms. With functions among them, `_mixed` calls them one by one and torch's generator is
     asked here; without, operators do all of it."""
 
-    transforms: Sequence[Any]
+    transforms: Iterable[Any]
 
     def __post_init__(self) -> None:
         name, given = type(self).__name__, self.transforms
+        if isinstance(given, Iterable) and not isinstance(given, (str, bytes, Sequence)):
+            self.transforms = given = list(given)  # of torch.nn.ModuleList and Sequential, say
         if isinstance(given, (str, bytes)) or not isinstance(given, Sequence) or not given:
             raise ArgumentError(f"{name}(): a list of transforms is needed, not {given!r:.60}", param="transforms")
         wrong = next((one for one in given if not callable(one)), None)
@@ -98,7 +100,7 @@ class RandomApply(_Listed):
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        self._inner = Compose(self.transforms) if isinstance(self.transforms, Sequence) else None
+        self._inner = Compose(self.transforms) if isinstance(self.transforms, Iterable) else None
         super().__post_init__()
 
     def _mixed(self, image: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from .. import batch, sources
@@ -14,7 +14,7 @@ from ..pipeline import Pipeline
 
 Size: TypeAlias = "int | Sequence[int]"
 Interval: TypeAlias = "float | Sequence[float]"
-Fill: TypeAlias = "float | Sequence[float] | None"
+Fill: TypeAlias = "float | Sequence[float] | Mapping[Any, Any] | None"
 
 
 class InterpolationMode(enum.StrEnum):
@@ -55,13 +55,20 @@ class Transform:
     def __post_init__(self) -> None:
         self._steps(sources.range(1))  # refuses wrong arguments here, not at the first image
 
-    def __call__(self, image: Any) -> Any:
+    def __call__(self, image: Any, *more: Any) -> Any:
         """The image after the steps.
 
         Args:
             image: encoded bytes (JPEG, PNG, WebP, PNM); a PIL image; a NumPy array `[height, width, channels]`;
                 a torch tensor `[channels, height, width]`; or a Pipeline.
+            more: refused: labels stay as they are, and boxes and masks move with their image in a pipeline.
         """
+        if more or isinstance(image, (dict, list, tuple)):
+            raise ArgumentError(
+                f"{type(self).__name__}() takes one image, and the label beside it stays as it is; boxes, masks and "
+                'points move with their image in a pipeline: pipe.flip(field=["image", "boxes"])',
+                param="image",
+            )
         return self._steps(image) if isinstance(image, Pipeline) else self._of_image(image)
 
     def _of_image(self, image: Any) -> Any:
@@ -113,4 +120,16 @@ def refuse(what: str, given: Any, wanted: Any, instead: str) -> None:
 
 
 def fill(given: Fill) -> Any:
+    """Of a dict by types, as torchvision takes it, that of images."""
+    if isinstance(given, Mapping):
+        by_name = {getattr(kind, "__name__", kind): value for kind, value in given.items()}
+        named = next((name for name in ("Image", "Tensor", "others") if name in by_name), None)
+        if named is None:
+            raise ArgumentError(f'fill={given!r:.100} has no value for images: give one for "others"', param="fill")
+        given = by_name[named]
     return 0 if given is None else given
+
+
+def sides(size: Any) -> list[Any]:
+    """One number or several, as a list."""
+    return list(size) if isinstance(size, Iterable) else [size]

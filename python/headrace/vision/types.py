@@ -69,4 +69,4 @@ class Normalize(Transform):
     inplace: bool = False  # images are never changed in place
 
     def _steps(self, p: Pipeline) -> Pipeline:
-        return p.normalize(mean=list(self.mean), std=list(self.std))
+        return p.normalize(mean=self.mean, std=self.std)
