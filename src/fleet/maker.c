@@ -176,7 +176,7 @@ static bool serve_another(struct hr_worker_process *w)
 {
     bool served;
 
-    if (w->depth == DEPTH_MAX)
+    if (w->depth >= DEPTH_MAX)
         return false;
     hr__net_lock(w->base.net);
     served = serve_next(w);

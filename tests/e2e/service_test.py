@@ -84,32 +84,35 @@ def a_run_that_takes_all_it_can_get_leaves_others_their_share():
 
 
 @test
-def a_run_whose_files_hang_stops_no_other():
-    """As on a network mount whose server is gone: a file is replaced by a pipe into which nobody writes."""
-    folder, got = temp / "hanging", temp / "hanging.txt"
-    run("synth", "photos", folder, "--count", 8, "--classes", 2, "--width", 40, "--height", 30, "-q")
-    text = graph("hanging.yaml", f"""pipeline:
-  - source.files: {{path: {folder}, labels: folder}}
+def a_run_of_slow_batches_does_not_hold_up_a_fast_one():
+    """What a connection takes at a time is a few batches: a worker that waits for each slow one sends so many between two."""
+    slow = graph("slow.yaml", f"""pipeline:
+  - source.files: {{path: {photos()}, labels: folder}}
   - image.decode: {{}}
+  - image.resize: {{size: [1500, 1500]}}
+  - image.gaussian_blur: {{size: 13}}
   - image.resize: {{size: [8, 8]}}
-  - batch.stack: {{size: 2}}
+  - batch.stack: {{size: 40}}
 """)
-    others = graph("numbers.yaml", numbers)
-    wanted = digest(others, "--epochs", 20)
-    with Service(1) as service:
-        hanging = start("run", text, "--epochs", 10**7, "-q", "--service", service.address, "--batch-digests", got)
-        wait_until(lambda: got.exists() and got.stat().st_size > 0)
-        victim = sorted(folder.rglob("*.jpg"))[3]
-        os.mkfifo(temp / "pipe")
-        os.rename(temp / "pipe", victim)
-        for _ in range(3):
-            assert digest(others, "--epochs", 20, "--service", service.address) == wanted
-        before = got.stat().st_size
-        time.sleep(1)
-        assert got.stat().st_size == before, "it does not hang"
-        assert digest(others, "--epochs", 20, "--service", service.address) == wanted
-        hanging.kill()
-        hanging.communicate()
+    rows = graph("rows.yaml", """pipeline:
+  - source.range: {n: 4096, field: label}
+  - tensor.one_hot: {classes: 5000}
+  - batch.stack: {size: 128}
+""")
+    batches = 20 * 32
+    wanted = digest(rows, "--epochs", 20)
+    with Service(1, options=["--control", "127.0.0.1:0"]) as service:
+        def made():
+            jobs = run_json("jobs", "--control", service.dispatcher.control)["jobs"]
+            return sum(job["cursor"] for job in jobs if job["name"] == "slow")
+
+        process = start("run", slow, "--epochs", 10**7, "-q", "--service", service.address, "--job", "slow")
+        wait_until(lambda: made() > 0)
+        before = made()
+        assert digest(rows, "--epochs", 20, "--service", service.address) == wanted
+        assert (made() - before) * 20 < batches, (before, made())
+        process.kill()
+        process.communicate()
 
 
 @test
