@@ -87,6 +87,32 @@ _MEANT |= {
         *((op, "padding_mode", "mode") for op in ("image.pad", "image.random_crop", "image.fixed_size_crop")),
     )
 }
+_MEANT |= {
+    (op, theirs): f"; {ours}"
+    for op, names, ours in (
+        ("loader", "batch_size", "the pipeline makes batches: pipe.batch(32).loader()"),
+        ("loader", "drop_last", "the pipeline makes batches: pipe.batch(32, drop_last=True).loader()"),
+        ("loader", "shuffle", "the pipeline shuffles: pipe.shuffle().batch(32).loader()"),
+        ("loader", "sampler batch_sampler", "the pipeline chooses: pipe.sample(), pipe.take(), hr.split(pipe, ...)"),
+        ("loader", "collate_fn", "the pipeline collates: pipe.padded_batch(32), pipe.batch(32).map_batch(function)"),
+        ("loader", "num_workers", 'it is threads, and variant="processes" of functions'),
+        ("loader", "prefetch_factor prefetch buffer_size", "loaders read ahead by themselves: memory bounds it"),
+        ("loader", "in_order", "it is ordered"),
+        ("loader", "generator", "it is seed"),
+        ("loader", "worker_init_fn persistent_workers multiprocessing_context", "it is not needed: leave it out"),
+        ("order.shuffle", "buffer_size reshuffle_each_iteration", "all are shuffled anew in each epoch"),
+        ("code.map", "num_parallel_calls num_workers num_proc", "loader(threads=...) says how many calls run at once"),
+        ("code.map", "batched", "map_batch takes batches"),
+        ("code.source", "num_workers", "loader(threads=...) says how many items are read at once"),
+        ("batch.pad", "padded_shapes", "each field is padded to its longest record"),
+        ("batch.pad", "padding_value padding_values", "it is value"),
+        ("flow.window", "shift", "it is stride"),
+        ("flow.mix", "probs probabilities", "they are weights"),
+        ("order.sample", "num_samples", "it is count"),
+        ("source.files", "transform", "transforms are steps after it: hr.files(path).decode().resize(64)"),
+    )
+    for theirs in names.split()
+}
 
 
 def _explain(fn: Callable[..., Any], op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ArgumentError | None:

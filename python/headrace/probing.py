@@ -164,9 +164,11 @@ def why_not(probe: Probe, what: str) -> str:
     """Why a probe knows nothing after the run."""
     if probe.error is not None:
         e = probe.error
+        whole = isinstance(e, TypeError) and "positional argument" in str(e)
+        hint = "; without fields it gets the whole record; fields=['image', 'label'] makes arguments of them"
         return (
             f"raised {type(e).__name__}: {e} for the first {probe.tries} {what}(s), so it is not known what "
-            "it returns; declare outputs={'name': hr.spec(dtype, shape)} or fix it"
+            f"it returns; declare outputs={{'name': hr.spec(dtype, shape)}} or fix it{hint if whole else ''}"
         )
     return f"was given no {what}, so it is not known what it returns; declare outputs={{'name': hr.spec(dtype, shape)}}"
 

@@ -274,6 +274,21 @@ def test_a_loader_is_not_copied(copier: Any) -> None:
         copier(hr.range(10).loader())
 
 
+def test_arguments_of_other_libraries_are_explained() -> None:
+    numbers = hr.range(3)
+    for call, words in (
+        (lambda: numbers.shuffle(buffer_size=9), "all are shuffled"),
+        (lambda: numbers.map(abs, num_parallel_calls=9), r"loader\(threads="),
+        (lambda: numbers.padded_batch(2, padded_shapes=[9]), "longest record"),
+        (lambda: hr.from_dataset([1], num_workers=2), r"loader\(threads="),
+        (lambda: hr.mix([numbers, numbers], probs=[0.5, 0.5]), "they are weights"),
+    ):
+        with pytest.raises(hr.ArgumentError, match=f"there is no argument '.*'; .*{words}"):
+            call()
+    with pytest.raises(hr.CodeError, match=r"without fields it gets the whole record; fields=\["):
+        hr.from_dataset([(1, 2)]).map(lambda x, y: x + y).fields  # noqa: B018
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -284,6 +299,8 @@ def test_a_loader_is_not_copied(copier: Any) -> None:
         ({"ledger": 3}, "ledger is the path"),
         ({"device": "bogus"}, "no torch device"),
         ({"thread": 1}, "did you mean 'threads'? Arguments are"),
+        ({"num_workers": 2}, "'num_workers'; it is threads"),
+        ({"batch_size": 2}, "pipe.batch(32).loader()"),
         ({"num_replicas": 2}, "there is no argument 'num_replicas'; ranks are given as shard="),
     ],
 )
