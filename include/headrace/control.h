@@ -42,6 +42,8 @@ struct hr_control_job {
     uint64_t positions_leased;
     uint64_t generation; /* how often a client of it has begun */
     bool connected, done;
+    bool stands; /* for 2 s it took nothing and was sent nothing, though workers have some
+                  */
 };
 
 struct hr_control_status {

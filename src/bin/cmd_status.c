@@ -161,9 +161,10 @@ print_jobs(const struct hr_control_status *s, const struct hr_control_status *be
         char all[32], taken[32];
 
         printf("%-28s %-12s %14s %14s %7.1f %9llu", j->name,
-               j->done        ? "done"
-               : j->connected ? "connected"
-                              : "away",
+               j->done         ? "done"
+               : !j->connected ? "away"
+               : j->stands     ? "stands still"
+                               : "connected",
                count_text(all, sizeof(all), j->positions),
                count_text(taken, sizeof(taken), j->cursor),
                j->positions > 0 ? 100.0 * (double)j->cursor / (double)j->positions : 100,

@@ -71,11 +71,12 @@ static void add_job(const struct hr_dispatcher_job *job, const struct hr_lease_j
     hr__str_addf(out,
                  ",\"id\":\"%016llx\",\"positions\":%llu,\"cursor\":%llu,"
                  "\"positions_leased\":%llu,\"leases\":%zu,\"generation\":%u,"
-                 "\"connected\":%s,\"done\":%s}",
+                 "\"connected\":%s,\"stands\":%s,\"done\":%s}",
                  (unsigned long long)job->id, (unsigned long long)role->options.end,
                  (unsigned long long)client->cursor,
                  (unsigned long long)client->outstanding, client->leases.count,
                  client->generation, client->peer != 0 ? "true" : "false",
+                 client->stands ? "true" : "false",
                  hr__lease_job_is_done(role) ? "true" : "false");
 }
 

@@ -287,13 +287,14 @@ def a_run_that_stands_still_stops_no_other():
 """)
     wanted = [digest(rows, "--epochs", n) for n in (8, 60)]
     for options in ([], ["--tcp-only"]):
-        with Service(1, worker_options=options) as service:
+        with Service(1, options=["--control", "127.0.0.1:0"], worker_options=options) as service:
             got = temp / f"stopped{len(options)}.txt"
             stopped = start("run", rows, "--epochs", 60, "--digest", "-q", "--service", service.address, "--batch-digests", got)
             wait_until(lambda: got.exists() and got.stat().st_size > 0)
             stopped.send_signal(signal.SIGSTOP)
             for _ in range(2):
                 assert digest(rows, "--epochs", 8, "--service", service.address) == wanted[0]
+            wait_until(lambda: "stands still" in run("jobs", "--control", service.dispatcher.control).stdout)
             if options:
                 time.sleep(11)  # longer than the dispatcher waits for a word
                 assert digest(rows, "--epochs", 8, "--service", service.address) == wanted[0]
