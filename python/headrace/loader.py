@@ -62,9 +62,12 @@ def _member(options: LoaderOptions, lost: Callable[[], None]) -> Member | None:
 
 def _built(pipeline: Pipeline, timeout: float | None) -> build.Built:
     """The pipeline's graph; finding its types may call user code, which gets the loader's timeout."""
-    if timeout is not None and "_built" not in vars(pipeline):
+    if "_built" not in vars(pipeline):
         # Not by the property, which locks out all other pipelines (Python 3.11).
-        vars(pipeline)["_built"] = within(timeout, lambda: build.build(pipeline._node))
+        if timeout is None:
+            vars(pipeline)["_built"] = build.build(pipeline._node)
+        else:
+            vars(pipeline)["_built"] = within(timeout, lambda: build.build(pipeline._node))
     return pipeline._built
 
 

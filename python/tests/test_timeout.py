@@ -97,3 +97,23 @@ def test_what_a_timeout_cannot_do_is_refused() -> None:
         options: Any = {"timeout": wrong}
         with pytest.raises(hr.ArgumentError, match="timeout is a number of seconds"):
             pipe.loader(**options)
+
+
+def test_a_loader_whose_code_hangs_keeps_no_other_from_being_made() -> None:
+    going, begun = threading.Event(), threading.Event()
+
+    def wait(value: int) -> dict[str, int]:
+        begun.set()
+        going.wait()
+        return {"value": value}
+
+    hanging = threading.Thread(target=lambda: hr.range(10).map(wait).batch(2).loader(), daemon=True)
+    hanging.start()
+    assert begun.wait(60)
+    other = threading.Thread(target=lambda: hr.range(10).batch(2).loader(), daemon=True)
+    other.start()
+    other.join(20)
+    done = not other.is_alive()
+    going.set()
+    hanging.join(60)
+    assert done and not hanging.is_alive()
