@@ -64,10 +64,9 @@ def _built(pipeline: Pipeline, timeout: float | None) -> build.Built:
     """The pipeline's graph; finding its types may call user code, which gets the loader's timeout."""
     if "_built" not in vars(pipeline):
         # Not by the property, which locks out all other pipelines (Python 3.11).
-        if timeout is None:
-            vars(pipeline)["_built"] = build.build(pipeline._node)
-        else:
-            vars(pipeline)["_built"] = within(timeout, lambda: build.build(pipeline._node))
+        node = pipeline._node
+        made = build.build(node) if timeout is None else within(timeout, lambda: build.build(node))
+        vars(pipeline)["_built"] = made
     return pipeline._built
 
 
