@@ -4,7 +4,7 @@
  *
  * One thread. The engine's threads make the batches; this one packs and sends them. While
  * a range runs, the next lease's is opened, so that the engine's threads go on. While a
- * frame waits for a batch, those of other clients are made.
+ * frame waits for a batch, those of other clients are made that need not wait.
  */
 #include "fleet/worker.h"
 
@@ -23,7 +23,6 @@
 #define PATIENCE_NS (10 * HR_FLEET_MS)  /* a batch may take, until others get theirs */
 #define LOOK_MIN_NS HR_FLEET_MS         /* between looks at whether others want some */
 #define LOOK_MAX_NS (50 * HR_FLEET_MS)  /* and at whether to stop */
-#define DEPTH_MAX 3u                    /* frames that wait for batches meanwhile */
 
 _Static_assert(FRAME_POSITIONS_MAX <= HR_PARCEL_ITEMS_MAX, "they fit in a frame");
 
@@ -73,6 +72,7 @@ find_range(struct hr_worker_process *w, const struct hr_worker_job *job, uint64_
     return NULL;
 }
 
+/* NULL if all are in use, while a frame waits. */
 static struct hr_worker_range *free_range(struct hr_worker_process *w)
 {
     struct hr_worker_range *oldest = NULL;
@@ -82,15 +82,17 @@ static struct hr_worker_range *free_range(struct hr_worker_process *w)
 
         if (range->job == NULL)
             return range;
-        if (!range->waits && (oldest == NULL || range->used < oldest->used))
+        if (!range->waits && !(w->waits && range->begun) &&
+            (oldest == NULL || range->used < oldest->used))
             oldest = range;
     }
-    assert(oldest != NULL); /* fewer wait than there are */
-    close_range(w, oldest);
+    assert(oldest != NULL || w->waits);
+    if (oldest != NULL)
+        close_range(w, oldest);
     return oldest;
 }
 
-/* Opens a range at `next`, up to `until` or the end of the epoch. */
+/* Opens a range at `next`, up to `until` or the end of the epoch; NULL: none is free. */
 static enum hr_err
 open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next,
            uint64_t until, struct hr_worker_range **ret_range, struct hr_error *reterr)
@@ -98,6 +100,9 @@ open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next
     struct hr_worker_range *range = free_range(w);
     uint64_t within, epoch_end;
 
+    *ret_range = NULL;
+    if (range == NULL)
+        return HR_OK;
     (void)hr__outputs_epoch(&job->outputs, next, &within);
     epoch_end = next - within + job->outputs.batches;
     until = until < epoch_end ? until : epoch_end;
@@ -171,21 +176,22 @@ open_job(const struct hr_worker_process *w, struct hr_worker_job *job, bool loca
 
 static bool serve_next(struct hr_worker_process *w);
 
-/* One frame of another client, if it wants one. */
-static bool serve_another(struct hr_worker_process *w)
+/* One frame of another client, if it wants one and its batch is there. */
+static bool serve_another(struct hr_worker_process *w, struct hr_worker_range *range)
 {
     bool served;
 
-    if (w->depth >= DEPTH_MAX)
-        return false;
+    w->waits = range->waits = true;
     hr__net_lock(w->base.net);
     served = serve_next(w);
     hr__net_unlock(w->base.net);
+    w->waits = range->waits = false;
     return served;
 }
 
 /* The engine's next batch. Others are served while it is long in coming, else a run of
- * slow batches would stop all others of its workers. */
+ * slow batches would stop all others of its workers. NULL: it is not there yet, and
+ * another frame waits already. */
 static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_range *range,
                               struct hr_batch **ret_batch, struct hr_error *reterr)
 {
@@ -197,16 +203,14 @@ static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_rang
         if (is_stopping(w))
             return hr__fail(reterr, HR_ERR_CANCELLED, "the worker stops");
         code = hr__engine_next(range->engine, hr__now_ns() + wait_ns, &batch, reterr);
-        if (code != HR_OK || batch != NULL)
+        if (code != HR_OK || batch != NULL || w->waits)
             break;
-        range->waits = true;
-        if (serve_another(w))
+        if (serve_another(w, range))
             wait_ns = 0;
         else
             wait_ns = wait_ns == 0            ? LOOK_MIN_NS
                       : wait_ns < LOOK_MAX_NS ? 2 * wait_ns
                                               : wait_ns;
-        range->waits = false;
     }
     if (code == HR_ERR_END)
         code = hr__fail(reterr, HR_ERR_INTERNAL, "a run ended before batch %llu of it",
@@ -216,6 +220,7 @@ static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_rang
     return code;
 }
 
+/* NULL: it is not there yet, and another frame waits already. */
 static enum hr_err
 make_batch(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t number,
            uint64_t until, struct hr_batch **ret_batch, struct hr_error *reterr)
@@ -226,10 +231,16 @@ make_batch(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t numb
     if (number >= job->outputs.end)
         return hr__fail(reterr, HR_ERR_RANGE, "the run has no batch %llu",
                         (unsigned long long)number);
+    *ret_batch = NULL;
     if (range == NULL)
         HR_TRY(open_range(w, job, number, until, &range, reterr));
+    if (range == NULL)
+        return HR_OK;
     code = next_batch(w, range, ret_batch, reterr);
     range->used = ++w->clock;
+    range->begun = code == HR_OK && *ret_batch == NULL;
+    if (range->begun)
+        return HR_OK;
     range->next++;
     if (code != HR_OK || range->next == range->until)
         close_range(w, range);
@@ -266,7 +277,8 @@ static void add_failure(struct making *m, bool bare, const struct hr_error *erro
         m->last = *error;
 }
 
-static void add_item(struct hr_worker_process *w, struct making *m,
+/* False if it is not there yet, and the frame must end. */
+static bool add_item(struct hr_worker_process *w, struct making *m,
                      struct hr_worker_job *job, const struct hr_serve_task *task)
 {
     struct hr_batch **batch = &m->batches[m->count];
@@ -274,13 +286,16 @@ static void add_item(struct hr_worker_process *w, struct making *m,
 
     m->items[m->count] = (struct hr_parcel_item){NULL, &m->last};
     if (m->last.code == HR_OK) {
-        if (make_batch(w, job, task->position + m->count, task->until, batch, &error) ==
+        if (make_batch(w, job, task->position + m->count, task->until, batch, &error) !=
             HR_OK)
-            m->items[m->count].batch = *batch;
-        else
             add_failure(m, job->outputs.bare, &error);
+        else if (*batch == NULL)
+            return false;
+        else
+            m->items[m->count].batch = *batch;
     }
     m->count++;
+    return true;
 }
 
 static void write_pieces(struct hr_worker_process *w, struct making *m,
@@ -294,30 +309,34 @@ static void write_pieces(struct hr_worker_process *w, struct making *m,
     (void)!hr__parcel_write(m->items, m->count, records, w->pool, pieces, NULL);
 }
 
-/* No pieces if the worker stops, or without memory. */
-static void
+/* No pieces if the worker stops, without memory, or if no batch is there yet. Returns how
+ * many of the task's positions it has, if it has pieces. */
+static uint32_t
 make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
             const struct hr_serve_task *task, const struct hr_serve_lease *next,
             struct hr_parcel_pieces *pieces, struct hr_error *reterr)
 {
     const struct hr_schema *schema = &job->graph->nodes[job->graph->output].schema;
     struct making *m = hr__calloc(1, sizeof *m);
+    uint32_t count;
 
     if (m == NULL) {
         hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-        return;
+        return task->count;
     }
     if (find_range(w, job, task->position) != NULL)
         open_ahead(w, job, next);
-    while (m->count < task->count)
-        add_item(w, m, job, task);
+    while (m->count < task->count && add_item(w, m, job, task)) {
+    }
     if (m->last.code == HR_ERR_CANCELLED) /* stopping */
         *reterr = m->last;
-    else
+    else if (m->count > 0)
         write_pieces(w, m, job->outputs.bare ? schema : NULL, pieces, reterr);
     for (uint32_t i = 0; i < m->count; i++)
         hr_batch_unref(m->batches[i]);
+    count = m->count;
     hr__free(m);
+    return count;
 }
 
 /* ---- sending ---- */
@@ -397,9 +416,11 @@ refuse(struct hr_worker_process *w, uint32_t client, const struct hr_error *erro
     w->role.clients[client].full = true;
 }
 
-/* One frame. Under the lock, which it releases while it works. */
-static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
+/* One frame; false if nothing of it is there yet. Under the lock, which it releases while
+ * it works. */
+static bool serve(struct hr_worker_process *w, struct hr_serve_task *task)
 {
+    uint32_t made = task->count;
     uint64_t others_ns = w->served_ns, took_ns;
     struct hr_worker_job *job = w->peers[task->client].job;
     uint64_t serial = w->peers[task->client].serial, began_ns = hr__now_ns();
@@ -421,14 +442,16 @@ static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
         HR_KILL_POINT("graph.opened");
     }
     if (job->error.code == HR_OK)
-        make_parcel(w, job, task, &next, &pieces, &error);
+        made = make_parcel(w, job, task, &next, &pieces, &error);
     hr__squeeze_run(w, &squeeze, &pieces);
     HR_KILL_POINT("frame.made");
     hr__net_lock(w->base.net);
+    if (made < task->count)
+        hr__serve_shorten(&w->role, task, made);
     if (w->peers[task->client].serial == serial) {
         if (pieces.count > 0)
             bytes = send_parcel(w, job, task, &pieces, &squeeze);
-        else
+        else if (made > 0)
             refuse(w, task->client, job->error.code != HR_OK ? &job->error : &error);
     }
     HR_KILL_POINT("frame.queued");
@@ -439,22 +462,20 @@ static void serve(struct hr_worker_process *w, const struct hr_serve_task *task)
     hr_buffer_unref(squeeze.body);
     job->holds--;
     hr__worker_job_release(w, job);
+    return made > 0;
 }
 
 /* False if nothing can be sent now. Under the lock, as serve(). */
 static bool serve_next(struct hr_worker_process *w)
 {
     struct hr_serve_task task;
-    bool found = hr__serve_next(&w->role, &task, &w->actions);
+    bool served = hr__serve_next(&w->role, &task, &w->actions);
 
     hr__fleet_perform(w->base.net, &w->actions);
-    if (!found)
-        return false;
-    w->depth++;
-    serve(w, &task);
-    w->depth--;
+    if (served)
+        served = serve(w, &task);
     hr__fleet_perform(w->base.net, &w->actions);
-    return true;
+    return served;
 }
 
 void *hr__worker_make(void *user)

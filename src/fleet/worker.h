@@ -51,6 +51,7 @@ struct hr_worker_range {
     uint64_t next, until, used;
     struct hr_engine *engine;
     bool waits; /* for a batch, while others are served */
+    bool begun; /* its next batch is for a frame that was put off */
 };
 #define HR_WORKER_RANGES 8u
 
@@ -76,7 +77,7 @@ struct hr_worker_process {
     struct hr_pool *pool;
     struct hr_worker_range ranges[HR_WORKER_RANGES];
     uint64_t clock;     /* dates the use of ranges */
-    uint32_t depth;     /* frames in the making */
+    bool waits;         /* a frame: those that are made meanwhile do not */
     uint64_t served_ns; /* that all frames took */
     struct hr_squeezer squeezer;
     /* Compression. */

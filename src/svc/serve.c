@@ -3,6 +3,7 @@
  */
 #include "svc/serve.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -362,6 +363,20 @@ bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
     best->at += count;
     best->open++;
     return true;
+}
+
+void hr__serve_shorten(struct hr_worker *worker, struct hr_serve_task *task,
+                       uint32_t count)
+{
+    assert(count < task->count);
+    task->count = count;
+    worker->turn_ns = worker->options.turn_ns;
+    for (uint32_t i = 0; i < worker->lease_count; i++) {
+        struct hr_serve_lease *lease = &worker->leases[i];
+
+        if (lease->id == task->lease && lease->at > task->position + count)
+            lease->at = task->position + count;
+    }
 }
 
 void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,

@@ -89,6 +89,11 @@ struct hr_serve_task {
 bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
                     struct hr_actions *actions);
 
+/* Only the first `count` positions of a task are sent now, perhaps none: the others are a
+ * later one's, after those of other clients. */
+void hr__serve_shorten(struct hr_worker *worker, struct hr_serve_task *task,
+                       uint32_t count);
+
 /* The frame was sent, or could not be: its connection is gone. It took the worker `ns`.
  */
 void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,

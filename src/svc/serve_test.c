@@ -230,6 +230,35 @@ TEST(clients_are_served_in_turns)
     hr__serve_finish(&worker);
 }
 
+TEST(what_of_a_frame_is_not_there_yet_is_sent_after_others)
+{
+    struct hr_serve_task waits, task;
+
+    start(8);
+    worker.options.turn_ns = 40 * MS;
+    join(2, 1, 0);
+    lease(1, 0, 6, 0);
+    join_other(500, 600);
+    credit(2, 1, 1000, 0);
+    credit(3, 2, 1000, 0);
+    CHECK(hr__serve_next(&worker, &waits, fresh()));
+    CHECK_EQ_INT(waits.position, 500);
+    for (uint32_t i = 0; i < 2; i++) { /* the first of four positions, then none */
+        CHECK(hr__serve_next(&worker, &task, fresh()));
+        CHECK_EQ_INT(task.position, i);
+        hr__serve_shorten(&worker, &task, 1 - i);
+        CHECK_EQ_INT(task.count, 1 - i);
+        hr__serve_sent(&worker, &task, 1 - i, 10 * MS, &actions);
+        CHECK(sent(DISPATCHER, HR_FRAME_FINISHED, 0) == NULL);
+    }
+    hr__serve_sent(&worker, &waits, 1, 10 * MS, &actions);
+    check_next_takes(504, 50 * MS); /* the other one's turn is over */
+    check_next_takes(1, 10 * MS);
+    check_next_takes(5, 10 * MS);
+    CHECK_EQ_INT(sent(DISPATCHER, HR_FRAME_FINISHED, 0)->u.lease.ranges[0].until, 6);
+    hr__serve_finish(&worker);
+}
+
 TEST(a_lost_client_stops_its_frames_and_wrong_messages_are_refused)
 {
     struct hr_frame ack = {HR_FRAME_ACK};
