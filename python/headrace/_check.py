@@ -100,7 +100,7 @@ _MEANT |= {
         ("loader", "in_order", "it is ordered"),
         ("loader", "generator", "it is seed"),
         ("loader", "worker_init_fn persistent_workers multiprocessing_context", "it is not needed: leave it out"),
-        ("order.shuffle", "buffer_size reshuffle_each_iteration", "all are shuffled anew in each epoch"),
+        ("order.shuffle", "buffer_size reshuffle_each_iteration", "it shuffles all records, differently in each epoch"),
         ("code.map", "num_parallel_calls num_workers num_proc", "loader(threads=...) says how many calls run at once"),
         ("code.map", "batched", "map_batch takes batches"),
         ("code.source", "num_workers", "loader(threads=...) says how many items are read at once"),

@@ -277,7 +277,7 @@ def test_a_loader_is_not_copied(copier: Any) -> None:
 def test_arguments_of_other_libraries_are_explained() -> None:
     numbers = hr.range(3)
     for call, words in (
-        (lambda: numbers.shuffle(buffer_size=9), "all are shuffled"),
+        (lambda: numbers.shuffle(buffer_size=9), "it shuffles all records, differently"),
         (lambda: numbers.map(abs, num_parallel_calls=9), r"loader\(threads="),
         (lambda: numbers.padded_batch(2, padded_shapes=[9]), "longest record"),
         (lambda: hr.from_dataset([1], num_workers=2), r"loader\(threads="),

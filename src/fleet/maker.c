@@ -309,8 +309,8 @@ static void write_pieces(struct hr_worker_process *w, struct making *m,
     (void)!hr__parcel_write(m->items, m->count, records, w->pool, pieces, NULL);
 }
 
-/* No pieces if the worker stops, without memory, or if no batch is there yet. Returns how
- * many of the task's positions it has, if it has pieces. */
+/* Returns how many of the task's positions were made: fewer if the next batch is not
+ * there yet. No pieces if that is none, if the worker stops, or without memory. */
 static uint32_t
 make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
             const struct hr_serve_task *task, const struct hr_serve_lease *next,

@@ -86,8 +86,8 @@ struct hr_lease_consumer {
     bool told;  /* its client knows the team */
     bool left;  /* its client said GOODBYE, and no other one came since */
     bool taken; /* a client of it has taken something */
-    /* It has not gone on for `hedge_ns` although it has leases: its client has room for
-     * nothing more, or what it asks for takes long. */
+    /* It has leases, but for `hedge_ns` its cursor has not moved and nothing new was
+     * sent: the client takes no more, or its positions take long. */
     bool stands;
 };
 

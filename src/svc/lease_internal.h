@@ -19,11 +19,11 @@ struct hr_lease_seat {
  * again. */
 void hr__lease_end(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
                    size_t at);
-/* The opposite of what the end of one does to the counts of positions in work. */
+/* Counts a new lease as work of its worker and consumer, until hr__lease_end(). */
 void hr__lease_load(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
                     const struct hr_lease *lease, uint64_t now);
-/* That the consumer stands still, or goes on. Workers that have leases of one that stands
- * still have room for others'; it gets no more itself, but from an idle worker. */
+/* Marks the consumer as standing still or going on. While it stands still its leases take
+ * no room of their workers, and only an idle worker gets more of them. */
 void hr__lease_set_standing(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                             bool stands);
 /* All of them, and the team. */
@@ -82,7 +82,7 @@ static inline uint64_t hr__lease_busy(const struct hr_lease_peer *worker)
 #define HR_LEASE_TURN_SHIFT 44 /* bits of a lease's number */
 #define HR_LEASE_TURN_NS 1e6   /* shorter times in work are equal */
 
-/* What a position of the consumer takes the worker; NULL: an average one. */
+/* Nanoseconds per position of the consumer at this worker; NULL: at an average one. */
 static inline double
 hr__lease_estimate(const struct hr_dispatcher *d, const struct hr_lease_peer *worker,
                    const struct hr_lease_consumer *consumer)

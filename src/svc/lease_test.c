@@ -405,7 +405,7 @@ static void queue_leases(void)
 }
 
 /* The oldest lease of this job, or of the other one. */
-static size_t least_served(uint64_t job)
+static size_t oldest_lease(uint64_t job)
 {
     for (size_t i = 0; i < queued_count; i++)
         if (queued[i].job == job)
@@ -431,7 +431,7 @@ static void check_shares(uint64_t first_ns, uint64_t other_ns, bool taken_first)
     event(3, &hello, 0);
     queue_leases();
     for (size_t i = 0; i < 60; i++) {
-        size_t at = least_served(spent[0] < spent[1] ? 8 : JOB);
+        size_t at = oldest_lease(spent[0] < spent[1] ? 8 : JOB);
         struct hr_frame done = queued[at];
         bool is_first = done.job == JOB;
         uint64_t took;

@@ -168,6 +168,17 @@ static void join_other(uint64_t from, uint64_t until)
     hr__serve_frame(&worker, DISPATCHER, &other, 0, fresh());
 }
 
+/* Two clients with leases and credit, neither of which was sent anything. */
+static void start_two(void)
+{
+    start(8);
+    join(2, 1, 0);
+    lease(1, 0, 100, 0);
+    join_other(500, 600);
+    credit(2, 1, 1000, 0);
+    credit(3, 2, 1000, 0);
+}
+
 /* Makes the next frame; checks where it begins, and says that it took this long. */
 static void check_next_takes(uint64_t position, uint64_t ns)
 {
@@ -180,12 +191,7 @@ static void check_next_takes(uint64_t position, uint64_t ns)
 
 TEST(clients_have_equal_parts_of_the_time_whatever_their_batches_take)
 {
-    start(8);
-    join(2, 1, 0);
-    lease(1, 0, 100, 0);
-    join_other(500, 600);
-    credit(2, 1, 1000, 0);
-    credit(3, 2, 1000, 0);
+    start_two();
     check_next_takes(500, 1000 * MS); /* the later lease: neither was sent anything */
     for (uint64_t i = 0; i < 10; i++)
         check_next_takes(4 * i, 101 * MS);
@@ -217,12 +223,7 @@ TEST(a_client_that_comes_later_or_wants_nothing_for_a_while_does_not_catch_up)
 
 TEST(clients_are_served_in_turns)
 {
-    start(8);
-    join(2, 1, 0);
-    lease(1, 0, 100, 0);
-    join_other(500, 600);
-    credit(2, 1, 1000, 0);
-    credit(3, 2, 1000, 0);
+    start_two();
     check_next(500, 30); /* the later lease: neither was sent anything */
     check_next(0, 20);
     check_next(4, 20);

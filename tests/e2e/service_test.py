@@ -85,7 +85,7 @@ def a_run_that_takes_all_it_can_get_leaves_others_their_share():
 
 @test
 def a_run_of_slow_batches_does_not_hold_up_a_fast_one():
-    """What a connection takes at a time is a few batches: a worker that waits for each slow one sends so many between two."""
+    """A connection takes a few batches at a time, so a worker that waits for each slow batch sends only those few in between."""
     slow = graph("slow.yaml", f"""pipeline:
   - source.files: {{path: {photos()}, labels: folder}}
   - image.decode: {{}}
