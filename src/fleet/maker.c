@@ -166,10 +166,13 @@ open_graph(const struct hr_worker_process *w, struct hr_worker_job *job, bool lo
 static void
 open_job(const struct hr_worker_process *w, struct hr_worker_job *job, bool local)
 {
+    struct hr_error error = {0};
+
     job->opened = true;
-    if (open_graph(w, job, local, &job->error) == HR_OK)
+    if (open_graph(w, job, local, &error) == HR_OK)
         return;
-    hr__error_prefix(&job->error, "worker %s cannot run the graph", w->address);
+    hr__error_prefix(&error, "worker %s cannot run the graph", w->address);
+    job->error = error;
 }
 
 /* ---- batches ---- */

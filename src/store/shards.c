@@ -74,14 +74,18 @@ static enum hr_err add_files(struct find *find, const char *root)
 static enum hr_err add_any(struct find *find, const char *name)
 {
     struct hr_object object;
-    enum hr_err err = hr__store_open(name, &object, find->error);
+    struct hr_error error = {0};
+    enum hr_err err = hr__store_open(name, &object, &error);
 
     if (err == HR_OK) {
         hr__store_close(&object);
         return add(find, name);
     }
-    /* otherwise a folder or a pattern */
-    return hr__store_has_lists(name) ? add_files(find, name) : err;
+    if (hr__store_has_lists(name)) /* a folder or a pattern */
+        return add_files(find, name);
+    if (find->error != NULL)
+        *find->error = error;
+    return err;
 }
 
 static enum hr_err expand(struct find *find, const char *text, int depth);

@@ -326,6 +326,7 @@ TEST(braces_and_stars_name_shards)
     CHECK_EQ_INT(shards.count, 2);
     check_shard(0, "/t.tar");
     CHECK_OK(find("s-*.tar"));
+    CHECK_EQ_INT(error.code, HR_OK); /* that it is no file is no error */
     CHECK_EQ_INT(shards.count, 4);
     CHECK_OK(find("odd{1}.tar")); /* a file of this name */
     CHECK_EQ_INT(shards.count, 1);

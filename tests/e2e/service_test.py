@@ -36,12 +36,23 @@ def texts():
 """)
 
 
+def damaged_rows():
+    path = temp / "rows.jsonl"
+    path.write_text('{"label": 1}\n{"label": 2}\n{"label":\n{"label": 2}\n')
+    return graph("rows.yaml", f"""pipeline:
+  - source.jsonl: {{path: {path}}}
+  - order.sample: {{balance: label}}
+  - batch.stack: {{size: 2}}
+""")
+
+
 @test
 def graphs_give_the_same_bytes_with_one_to_four_workers():
     runs = [[example("noop.yaml"), "-p", "n=20000"],
             [example("vision_rrc.yaml"), "-p", f"data={photos()}", "-p", "batch=6", "--epochs", 2, "--seed", 4],
             [example("vision_eval.yaml"), "-p", f"data={photos()}", "-p", "batch=16"],
             [texts(), "--epochs", 3, "--seed", 9],
+            [damaged_rows(), "--errors", "skip"],
             [graph("numbers.yaml", numbers), "--epochs", 2, "--limit", 4321, "--rank", 1, "--world", 3, "--even", "repeat"],
             [graph("single.yaml", numbers.replace("  - batch.stack: {size: 10}\n", ""))]]
     wanted = [digest(*words) for words in runs]
