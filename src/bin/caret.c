@@ -84,7 +84,7 @@ static int count_characters(const char *line)
 static int word_width(const char *word)
 {
     char quote = word[0] == '"' || word[0] == '\'' ? word[0] : '\0';
-    size_t at = 1;
+    size_t at = out_utf8_length((const unsigned char *)word);
     int width = 1;
 
     if (word[0] == '\0' || strchr(" \t,:{}[]", word[0]) != NULL)

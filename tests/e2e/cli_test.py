@@ -83,6 +83,8 @@ def errors_of_graphs_show_the_line():
     at_place(run("run", late, code=2), "  - image.decode: {}", "image.decode", "late.yaml:5")  # found when frozen
     wide = graph("wide.yaml", "pipeline:\n  - source.range: {n: 3}  # größe\n  - \"größe\": {}\n")
     at_place(run("run", wide, code=2), '  - "größe": {}', '"größe"', "wide.yaml:4")
+    first = graph("first.yaml", "pipeline:\n  - source.range: {n: öfter}\n")
+    at_place(run("run", first, code=2), "  - source.range: {n: öfter}", "öfter", "first.yaml:3")
     at_place(run("run", example("vision_rrc.yaml"), code=2), '  data: {type: path, help: "a folder of photos"}',
              "data", "-p data=")
     at_place(run("run", example("vision_rrc.yaml"), "-p", "data=/absent/folder", code=None),
