@@ -27,7 +27,9 @@ enum hr_err hr__feed_begin(struct hr_engine *engine, struct hr_error *reterr)
     if (engine->feed == NULL)
         return HR_OK;
     hr__state_share(engine->graph, &engine->options, &rank, &world);
-    if (engine->base_epoch == first->epoch && world > 0 && engine->base % world != 0)
+    if (first->epoch_count == 0) /* all of the epoch was done, by whatever ranks */
+        place = (struct hr_feed_place){first->epoch + 1, 0};
+    else if (engine->base_epoch == first->epoch && world > 0 && engine->base % world != 0)
         return hr__fail(reterr, HR_ERR_UNSUPPORTED,
                         "a service cannot resume from this iterator state: it was saved "
                         "by another rank or world; resume without the service until the "

@@ -163,6 +163,23 @@ def no_record_is_blamed_for_the_service():
 
 
 @test
+def a_service_resumes_at_the_end_of_a_share():
+    text = graph("odd.yaml", """pipeline:
+  - source.range: {n: 45}
+  - batch.stack: {size: 7}
+""")
+    state = temp / "odd.state"
+    words = ["run", text, "--rank", 0, "--world", 2, "--even", "repeat", "-q", "--state", state,
+             "--bad-records", temp / "odd.jsonl"]
+    run(*words)
+    saved = state.read_text()
+    wanted = run(*words, "--epochs", 3, "--digest").stdout
+    with Service(2) as service:
+        state.write_text(saved)
+        assert run(*words, "--epochs", 3, "--digest", "--service", service.address).stdout == wanted
+
+
+@test
 def states_resume_with_and_without_a_service():
     text = graph("resumed.yaml", numbers + keep_some + "  - order.shuffle: {window: 50}\n" + batches)
     wanted = temp / "resumed.txt"
