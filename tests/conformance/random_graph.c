@@ -190,7 +190,7 @@ static uint64_t below(struct random_graph *m, uint64_t n)
     return random_graph_below(m, n);
 }
 
-static void HR_PRINTF(2, 3) add(struct random_graph *m, const char *format, ...)
+void random_graph_add(struct random_graph *m, const char *format, ...)
 {
     va_list args;
 
@@ -201,13 +201,14 @@ static void HR_PRINTF(2, 3) add(struct random_graph *m, const char *format, ...)
     CHECK(m->length < RANDOM_GRAPH_MAX);
 }
 
+#define add random_graph_add
+#define keep random_graph_keep
+
 /* Repeats multiply. A graph runs some thirty times, so more records would take minutes.
  */
 #define RECORDS_MAX 300
 
-/* Freezes the graph in the text; if that fails, or it has too many records, truncates the
- * text to `length`. */
-static bool keep(struct random_graph *m, size_t length)
+bool random_graph_keep(struct random_graph *m, size_t length)
 {
     struct hr_graph *graph = NULL;
     struct hr_error error = {0};
@@ -544,11 +545,22 @@ static bool all_known(struct random_graph *m)
     return true;
 }
 
-static void add_batch(struct random_graph *m)
+/* Refused unless the images have one shape. */
+static void add_mix(struct random_graph *m)
+{
+    size_t length = m->length;
+
+    if (!has_field(m, "image") || !has_field(m, "label") || below(m, 4) > 0)
+        return;
+    add(m, "  - batch.%s: {num_classes: 9}\n", below(m, 2) == 0 ? "mixup" : "cutmix");
+    keep(m, length);
+}
+
+void random_graph_batch(struct random_graph *m)
 {
     size_t length = m->length;
     int size = 1 + (int)below(m, 9);
-    bool pads;
+    bool pads, ragged;
 
     if (!all_known(m) && below(m, 2) == 0) {
         add(m, "  - image.resize: {size: [%d, %d]}\n", 8 + (int)below(m, 40),
@@ -556,11 +568,13 @@ static void add_batch(struct random_graph *m)
         keep(m, length);
         length = m->length;
     }
-    pads = !all_known(m) && below(m, 8) > 0;
-    add(m, "  - batch.%s: {size: %d, drop_last: %s%s}\n", pads ? "pad" : "stack", size,
-        below(m, 3) == 0 ? "true" : "false",
+    pads = !all_known(m) && below(m, 8) > 1;
+    ragged = !pads && !all_known(m) && below(m, 2) == 0;
+    add(m, "  - batch.%s: {size: %d, drop_last: %s%s%s}\n", pads ? "pad" : "stack", size,
+        below(m, 3) == 0 ? "true" : "false", ragged ? ", ragged: true" : "",
         pads && has_field(m, "image") && below(m, 2) == 0 ? ", lengths: image" : "");
-    keep(m, length);
+    if (keep(m, length))
+        add_mix(m);
 }
 
 /* Refused if no record is in the part. */
@@ -732,10 +746,10 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
         add_cache(m);
         grow(m, below(m, 3));
     }
-    add_batch(m);
+    random_graph_batch(m);
     if (below(m, 5) == 0) {
         grow(m, 1 + below(m, 2));
-        add_batch(m);
+        random_graph_batch(m);
     }
 }
 

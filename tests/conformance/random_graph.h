@@ -31,6 +31,18 @@ void random_graph_make(struct random_graph *m, uint64_t seed, const char *photos
  * expanded, and put into batches and taken out again. */
 void random_graph_sequence(struct random_graph *m, uint64_t seed);
 
+/* The same for a graph that begins with what one of all ops needs: texts and tokens,
+ * sounds, images with boxes, rows of tables, archives. Has its own data. */
+void random_graph_items(struct random_graph *m, uint64_t seed);
+
+/* For the makers: adds text; then freezes the graph, and if that fails, or there are too
+ * many records, truncates the text to `length` and returns false. */
+void HR_PRINTF(2, 3) random_graph_add(struct random_graph *m, const char *format, ...);
+bool random_graph_keep(struct random_graph *m, size_t length);
+
+/* Adds an op that makes batches, where there are records to put in one. */
+void random_graph_batch(struct random_graph *m);
+
 /* A number below n, for choices of the test that belong to the graph. */
 uint64_t random_graph_below(struct random_graph *m, uint64_t n);
 
