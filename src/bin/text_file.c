@@ -25,8 +25,8 @@ static int no_text(const char *name, const char *what, const char *text, size_t 
         line = end + 1;
         lines++;
     }
-    return cli_usage("%s is not %s: line %zu, column %zu is a NUL byte", name, what,
-                     lines, (size_t)(nul - line) + 1);
+    return cli_usage("%s:%zu:%zu: a NUL byte: this is not %s", name, lines,
+                     (size_t)(nul - line) + 1, what);
 }
 
 int text_file_read(const char *path, const char *what, char **ret_text)
@@ -45,7 +45,7 @@ int text_file_read(const char *path, const char *what, char **ret_text)
     else if (ferror(file))
         code = cli_failed("cannot read %s: %s", path, strerror(errno));
     else if (length == TEXT_BYTES_MAX || memchr(text, '\0', length) != NULL)
-        code = no_text(is_input ? "standard input" : path, what, text, length);
+        code = no_text(is_input ? "<stdin>" : path, what, text, length);
     if (file != NULL && !is_input)
         fclose(file);
     if (code != CLI_OK) {

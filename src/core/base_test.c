@@ -72,6 +72,14 @@ TEST(a_long_message_is_cut_between_characters)
     }
 }
 
+TEST(a_message_is_utf8)
+{
+    struct hr_error error = {0};
+
+    (void)hr__fail(&error, HR_ERR_IO, "no '%.2s', '%s'", "x\xC3\xB6", "a\xFF\xC3\xB6");
+    CHECK_EQ_STR(error.message, "no 'x?', 'a?\xC3\xB6'");
+}
+
 static void *look_at_mask(void *user)
 {
     sigset_t *mask = user;

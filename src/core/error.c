@@ -2,14 +2,16 @@
  * core/error.c - filling in a struct hr_error.
  *
  * A message is formatted in a separate buffer, so that the old message may be one of its
- * arguments. Control characters become spaces (a message is one line), and truncation
- * never splits a UTF-8 character.
+ * arguments. A message is one line of UTF-8: control characters become spaces, and what
+ * is no character, such as the half of one that "%.63s" leaves, a question mark.
  */
 #include "core/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "core/str.h"
 
 #define MESSAGE_ROOM sizeof((struct hr_error *)NULL)->message
 
@@ -26,8 +28,11 @@ static void set_message(struct hr_error *error, const char *text, size_t wanted)
     }
     memcpy(error->message, text, length);
     error->message[length] = '\0';
-    for (size_t i = 0; i < length; i++) {
-        if ((unsigned char)error->message[i] < 0x20)
+    for (size_t i = 0, bytes; i<length; i += bytes> 0 ? bytes : 1) {
+        bytes = hr__utf8_length(error->message + i, length - i);
+        if (bytes == 0)
+            error->message[i] = '?';
+        else if ((unsigned char)error->message[i] < 0x20)
             error->message[i] = ' ';
     }
 }

@@ -290,7 +290,7 @@ def a_graph_is_read_from_standard_input():
     at_place(piped(text.replace("source.range", "source.rnge"), "run", "-"), '  - source.rnge: {n: "${n}"}', "source.rnge",
              "<stdin>:4:5", "source.range")
     one_line(piped("", "run", "-"), "<stdin>")
-    one_line(piped("a\n\0b", "run", "-"), "standard input is not a graph: line 2, column 1 is a NUL byte")
+    one_line(piped("a\n\0b", "run", "-"), "<stdin>:2:1: a NUL byte: this is not a graph")
 
 
 main()
