@@ -111,6 +111,15 @@ static void add_other(struct random_graph *m)
     add(m, "  - %s\n", others[below(m, sizeof others / sizeof others[0])]);
 }
 
+/* User code that reads all fields. */
+static void add_code(struct random_graph *m)
+{
+    size_t length = m->length;
+
+    add(m, "  - code.map: {code: look, outputs: [\"seen%zu: int64\"]}\n", m->codes);
+    m->codes += keep(m, length);
+}
+
 /* A row that needs the same source. */
 static bool add_relative(struct random_graph *m, const struct row *first)
 {
@@ -147,5 +156,9 @@ void random_graph_items(struct random_graph *m, uint64_t seed)
             continue;
         keep(m, length);
     }
+    if (below(m, 4) == 0)
+        add_code(m);
     random_graph_batch(m);
+    if (below(m, 8) == 0)
+        add_code(m);
 }
