@@ -14,7 +14,7 @@ headrace = $(BUILD)/headrace
 photos = $(BUILD)/demo/photos
 
 .DEFAULT_GOAL := make-all
-.PHONY: make-all help deps demo check check-adapters check-dataloader check-torchvision check-pythons check-freethreaded asan ubsan tsan asan-python tsan-python soak-resume soak-service nightly debug-python torture neon fuzz golden-update bench bench-peers \
+.PHONY: make-all help deps demo check check-adapters check-dataloader check-torchvision check-pythons check-freethreaded asan ubsan tsan asan-python tsan-python soak-resume soak-service nightly debug-python torture neon fuzz golden-update bench bench-against bench-peers \
 	pixels format layers docs docs-site readme-pictures wheel wheels install clean
 
 make-all: $(BUILD)/build.ninja
@@ -41,6 +41,7 @@ help:
 	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'
 	@echo 'make golden-update     rewrite the golden files; review the diff'
 	@echo 'make bench B=noop      run a benchmark (make bench B=list)'
+	@echo 'make bench-against     compare noop, code, jpeg, simclr with another commit'\''s (COMMIT= NAMES= ROUNDS=7)'
 	@echo 'make bench-peers       compare with DataLoader, tf.data and DALI'
 	@echo 'make pixels            compare pixels with Pillow and torchvision on photos'
 	@echo 'make format            clang-format the tree'
@@ -168,6 +169,12 @@ golden-update: make-all
 bench: make-all
 	@sh tools/bench $(BUILD) "$(B)" "$(DATA)"
 
+# A build of each side in its own folder.
+bench-against:
+	@sh tools/deps.sh
+	@tools/bench-against $(or $(COMMIT),$(error COMMIT= says which commit to compare with)) $(NAMES) \
+	    --keep $(BUILD)-against --rounds $(or $(ROUNDS),7) $(BENCH_ARGS)
+
 bench-peers: make-all
 	@sh bench/peers/run.sh
 
@@ -205,4 +212,4 @@ install: make-all
 	@meson configure $(BUILD) --prefix=$(PREFIX) && meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-debug $(BUILD)-neon $(BUILD)-free $(BUILD)-fuzz $(BUILD)-nightly $(BUILD)-wheel
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-ubsan $(BUILD)-tsan $(BUILD)-debug $(BUILD)-neon $(BUILD)-free $(BUILD)-fuzz $(BUILD)-nightly $(BUILD)-against $(BUILD)-wheel
