@@ -17,7 +17,7 @@
 
 static void set_message(struct hr_error *error, const char *text, size_t wanted)
 {
-    size_t length = strlen(text), start = length;
+    size_t length = strlen(text), start = length, at = 0;
 
     if (wanted > length) {
         while (start > 0 && length - start < 3 &&
@@ -28,12 +28,14 @@ static void set_message(struct hr_error *error, const char *text, size_t wanted)
     }
     memcpy(error->message, text, length);
     error->message[length] = '\0';
-    for (size_t i = 0, bytes; i<length; i += bytes> 0 ? bytes : 1) {
-        bytes = hr__utf8_length(error->message + i, length - i);
+    while (at < length) {
+        size_t bytes = hr__utf8_length(error->message + at, length - at);
+
         if (bytes == 0)
-            error->message[i] = '?';
-        else if ((unsigned char)error->message[i] < 0x20)
-            error->message[i] = ' ';
+            error->message[at] = '?';
+        else if ((unsigned char)error->message[at] < 0x20)
+            error->message[at] = ' ';
+        at += bytes > 0 ? bytes : 1;
     }
 }
 
