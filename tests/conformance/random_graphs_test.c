@@ -111,6 +111,44 @@ static void run_early(struct trial *t, const char *name, int threads)
     check_same(t, &job, 0, name);
 }
 
+/* The beginning of a random node that reads the node before it; NULL if there is none. */
+static const char *any_reader(struct trial *t)
+{
+    const char *found = NULL, *end;
+    uint64_t count = 0;
+
+    for (const char *at = strstr(t->text, "\n  - "); at != NULL; at = end) {
+        const char *inputs = strstr(at, "\n    inputs:");
+
+        end = strstr(at + 1, "\n  - ");
+        if (inputs != NULL && (end == NULL || inputs < end))
+            continue;
+        if (random_graph_below(t->m, ++count) == 0)
+            found = at + 1;
+    }
+    return found;
+}
+
+/* An identity anywhere moves no draw of the others. */
+static void run_identity(struct trial *t, const char *name, int threads)
+{
+    static char text[RANDOM_GRAPH_MAX + 64];
+    struct outcome_job job = t->job;
+    const char *at = any_reader(t);
+    struct hr_graph *graph;
+
+    if (at == NULL)
+        return;
+    snprintf(text, sizeof text, "%.*s  - debug.identity: {}\n    name: inserted\n%s",
+             (int)(at - t->text), t->text, at);
+    job.text = text;
+    outcome_job_threads(&job, threads);
+    graph = outcome_graph(&job, NULL);
+    if (graph != NULL && hr_graph_freeze(graph, NULL) == HR_OK) /* not before a source */
+        check_same(t, &job, 0, name);
+    hr_graph_unref(graph);
+}
+
 static enum hr_err
 prepare_peers(void *user, struct hr_graph *graph, struct hr_error *reterr)
 {
@@ -372,6 +410,7 @@ static const struct variant {
     {"8 threads",             run_threads,    8},
     {"every node alone",      run_alone,      2},
     {"values made early",     run_early,      2},
+    {"identity inserted",     run_identity,   2},
     {"plain C",               run_plain,      4},
     {"plan saved and loaded", run_plan,       2},
     {"cut after",             run_cuts,       2},
