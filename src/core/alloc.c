@@ -6,6 +6,7 @@
  */
 #include "core/alloc.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ static atomic_uint_fast64_t alloc_count;
 static atomic_uint fault_kinds;
 static atomic_uint_fast64_t fault_nth;
 static atomic_uint_fast64_t fault_calls;
+static _Thread_local int64_t live;
 
 bool hr__fault(enum hr_fault_kind kind)
 {
@@ -68,6 +70,17 @@ uint64_t hr__alloc_count(void)
     return atomic_load_explicit(&alloc_count, memory_order_relaxed);
 }
 
+int64_t hr__alloc_live(void)
+{
+    return live;
+}
+
+static void *counted(void *block)
+{
+    live += (int64_t)malloc_usable_size(block); /* 0 of NULL */
+    return block;
+}
+
 static bool fails_now(void)
 {
     atomic_fetch_add_explicit(&alloc_count, 1, memory_order_relaxed);
@@ -76,19 +89,28 @@ static bool fails_now(void)
 
 void *hr__malloc(size_t bytes)
 {
-    return fails_now() ? NULL : malloc(bytes != 0 ? bytes : 1);
+    return fails_now() ? NULL : counted(malloc(bytes != 0 ? bytes : 1));
 }
 
 void *hr__calloc(size_t count, size_t bytes)
 {
     if (count == 0 || bytes == 0)
         count = bytes = 1;
-    return fails_now() ? NULL : calloc(count, bytes);
+    return fails_now() ? NULL : counted(calloc(count, bytes));
 }
 
 void *hr__realloc(void *old, size_t bytes)
 {
-    return fails_now() ? NULL : realloc(old, bytes != 0 ? bytes : 1);
+    int64_t before;
+    void *block;
+
+    if (fails_now())
+        return NULL;
+    before = (int64_t)malloc_usable_size(old);
+    block = realloc(old, bytes != 0 ? bytes : 1);
+    if (block != NULL)
+        live -= before;
+    return counted(block);
 }
 
 void *hr__aligned_alloc(size_t align, size_t bytes)
@@ -97,7 +119,9 @@ void *hr__aligned_alloc(size_t align, size_t bytes)
 
     if (fails_now())
         return NULL;
-    return posix_memalign(&block, align, bytes != 0 ? bytes : 1) == 0 ? block : NULL;
+    if (posix_memalign(&block, align, bytes != 0 ? bytes : 1) != 0)
+        return NULL;
+    return counted(block);
 }
 
 char *hr__strdup(const char *text)
@@ -119,6 +143,7 @@ char *hr__strndup(const char *text, size_t length)
 
 void hr__free(void *block)
 {
+    live -= (int64_t)malloc_usable_size(block);
     free(block);
 }
 
@@ -145,6 +170,7 @@ void *hr__pages_alloc(size_t bytes)
     munmap(map + head + whole, HR_PAGES_MIN - head);
     (void)madvise(map + head, whole,
                   MADV_HUGEPAGE); /* best effort: the kernel may lack huge pages */
+    live += (int64_t)whole;
     return map + head;
 }
 
@@ -158,6 +184,8 @@ void hr__pages_release(void *at, size_t bytes)
 
 void hr__pages_free(void *pages, size_t bytes)
 {
-    if (pages != NULL)
-        munmap(pages, whole_pages(bytes));
+    if (pages == NULL)
+        return;
+    live -= (int64_t)whole_pages(bytes);
+    munmap(pages, whole_pages(bytes));
 }

@@ -36,6 +36,10 @@ bool hr__array_room(void *array, size_t count, size_t *room, size_t need,
 /* Allocations made since the start of the process. */
 uint64_t hr__alloc_count(void);
 
+/* Bytes that this thread has allocated and not freed; negative if it freed what others
+ * allocated. */
+int64_t hr__alloc_live(void);
+
 /*
  * Fault injection. Code that can fail because of the outside world first asks
  * hr__fault(KIND) and, if that returns true, behaves as if the call had failed. A test

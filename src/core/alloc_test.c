@@ -43,6 +43,21 @@ TEST(allocations_are_counted_and_empty_ones_are_not_null)
     hr__free(aligned);
 }
 
+TEST(bytes_that_a_thread_has_allocated_are_counted)
+{
+    int64_t before = hr__alloc_live();
+    char *block = hr__calloc(10, 10000), *pages = hr__pages_alloc(HR_PAGES_MIN);
+
+    CHECK(block != NULL && pages != NULL);
+    CHECK(hr__alloc_live() - before >= 100000 + (int64_t)HR_PAGES_MIN);
+    block = hr__realloc(block, 300000);
+    CHECK(hr__alloc_live() - before >= 300000 + (int64_t)HR_PAGES_MIN);
+    CHECK(hr__alloc_live() - before < 400000 + (int64_t)HR_PAGES_MIN);
+    hr__free(block);
+    hr__pages_free(pages, HR_PAGES_MIN);
+    CHECK(hr__alloc_live() == before);
+}
+
 TEST(strndup_stops_at_nul_and_at_length)
 {
     char *a = hr__strndup("abcdef", 3), *b = hr__strndup("ab", 10);

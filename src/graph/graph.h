@@ -65,6 +65,7 @@ struct hr_graph_node {
     /* frozen: */
     struct hr_schema schema; /* after the node */
     void *state;             /* op->open */
+    uint64_t state_bytes;    /* that preparing and opening it allocated */
     const char *side_file; /* of hr_op_learner, of this node or one before it; or NULL */
     size_t field_count;    /* bound fields in table order */
     const char **field_names;

@@ -333,6 +333,28 @@ enum hr_err hr__graph_infer(const struct hr_graph *graph, uint32_t node,
     return run_infer(n, inputs, true, ret_output, &error);
 }
 
+/* Adds what this thread has allocated since. */
+static void count_state(struct hr_graph_node *n, int64_t live_before)
+{
+    int64_t bytes = hr__alloc_live() - live_before;
+
+    n->state_bytes += bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+static enum hr_err prepare_node(struct freeze *f, struct hr_graph_node *n)
+{
+    int64_t live = hr__alloc_live();
+    enum hr_err code;
+
+    if (n->state == NULL)
+        n->state_bytes = 0;
+    if (n->op->prepare == NULL)
+        return HR_OK;
+    code = n->op->prepare(n->params, &n->state, f->error);
+    count_state(n, live);
+    return code;
+}
+
 static enum hr_err infer_node(struct freeze *f, uint32_t node)
 {
     struct hr_graph_node *n = &f->graph->nodes[node];
@@ -346,8 +368,8 @@ static enum hr_err infer_node(struct freeze *f, uint32_t node)
     if (code == HR_OK)
         code = gather_inputs(f, n, &inputs);
     n->schema.records = -1;
-    if (code == HR_OK && n->op->prepare != NULL)
-        code = n->op->prepare(n->params, &n->state, f->error);
+    if (code == HR_OK)
+        code = prepare_node(f, n);
     if (code == HR_OK)
         code = name_fields(
             n, n->input_count > 0 ? &f->graph->nodes[n->inputs[0]].schema : NULL,
@@ -404,6 +426,7 @@ static void *twin(const struct freeze *f, uint32_t node)
 static enum hr_err open_node(struct freeze *f, uint32_t node)
 {
     struct hr_graph_node *n = &f->graph->nodes[node];
+    int64_t live;
     struct hr_open open = {.params = n->params, .error = f->error};
     struct hr_graph_keys keys[HR_NODE_INPUTS_MAX];
     const struct hr_keys *all[HR_NODE_INPUTS_MAX];
@@ -429,8 +452,10 @@ static enum hr_err open_node(struct freeze *f, uint32_t node)
         code = hr__graph_keys(f->graph, node, i, &keys[i], f->error);
         all[i] = &keys[i].base;
     }
+    live = hr__alloc_live();
     if (code == HR_OK)
         code = n->op->open(&open, &state);
+    count_state(n, live);
     for (size_t i = 0; i < key_count; i++)
         hr__graph_keys_finish(&keys[i]);
     if (code == HR_OK) {

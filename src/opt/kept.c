@@ -6,6 +6,9 @@
 
 #include <assert.h>
 
+/* Smaller states are part of the program. */
+#define STATE_MIN ((uint64_t)256 << 10)
+
 struct hr_op_kept hr__plan_kept(const struct hr_plan *plan, uint32_t node)
 {
     const struct hr_graph_node *n = &plan->graph->nodes[node];
@@ -14,6 +17,9 @@ struct hr_op_kept hr__plan_kept(const struct hr_plan *plan, uint32_t node)
     assert(node < plan->graph->count);
     if (plan->memory.budget > 0 && n->op->memory.kept != NULL)
         n->op->memory.kept(n->params, n->state, plan->memory.budget, &kept);
+    if (plan->memory.budget > 0 && kept.fixed < n->state_bytes &&
+        n->state_bytes >= STATE_MIN)
+        kept.fixed = n->state_bytes;
     if (kept.most < kept.least)
         kept.most = kept.least;
     return kept;
