@@ -18,6 +18,7 @@
 #define HEAD_BYTES 64
 #define GROWTH_MAX ((size_t)4 << 20)  /* of a block beyond what is asked for */
 #define RELEASE_MIN ((size_t)1 << 20) /* less is not worth a system call */
+#define PAGES_MIN ((size_t)512 << 10) /* a block that is pages of its own */
 
 struct hr_arena_block {
     struct hr_arena_block *next;
@@ -33,7 +34,7 @@ static char *block_data(struct hr_arena_block *block)
  */
 static struct hr_arena_block *make_block(size_t bytes)
 {
-    struct hr_arena_block *block = HEAD_BYTES + bytes >= HR_PAGES_MIN
+    struct hr_arena_block *block = HEAD_BYTES + bytes >= PAGES_MIN
                                        ? hr__pages_alloc(HEAD_BYTES + bytes)
                                        : hr__aligned_alloc(64, HEAD_BYTES + bytes);
 
@@ -45,7 +46,7 @@ static struct hr_arena_block *make_block(size_t bytes)
 static void free_block(struct hr_arena_block *block)
 {
     HR_UNPOISON(block_data(block), block->bytes);
-    if (HEAD_BYTES + block->bytes >= HR_PAGES_MIN)
+    if (HEAD_BYTES + block->bytes >= PAGES_MIN)
         hr__pages_free(block, HEAD_BYTES + block->bytes);
     else
         hr__free(block);
