@@ -5660,8 +5660,8 @@ def text_tokenize_bpe(
     looks like a special token is ordinary text. Each byte that is not part of a
     well-formed UTF-8 character is encoded as it is. `json` must be a byte-level BPE
     without normalizer, with the pattern of GPT-2, Llama 3 or o200k. The contents of the
-    files, not their paths, are part of the fingerprint. Each thread uses about 20 MB in
-    addition to the memory of the iterator.
+    files, not their paths, are part of the fingerprint. Each thread keeps about 20 MB,
+    which a memory budget counts.
 
     Args:
         pipeline: what the operator reads.
@@ -5709,8 +5709,8 @@ def text_tokenize_unigram(
     tokenizer.json the ids are those of Hugging Face's library for Unigram models as T5,
     XLNet, ALBERT, mBART and XLM-R have them; its post_processor, truncation and padding
     do not apply, and what is not supported is refused by name. The contents of the
-    file, not its path, are part of the fingerprint. Each thread uses about 8 MB in
-    addition to the memory of the iterator.
+    file, not its path, are part of the fingerprint. Each thread keeps about 9 MB, which
+    a memory budget counts.
 
     Args:
         pipeline: what the operator reads.

@@ -282,6 +282,7 @@ static enum hr_err decode(const void *bpe, const int32_t *ids, size_t count,
 const struct hr_tokenizer_kind hr__bpe_kind = {
     .name = "byte-level BPE",
     .in_place = true,
+    .state_bytes = SMALL_BYTES + LARGE_BYTES,
     .destroy = hr__bpe_destroy,
     .begin = create_cache,
     .end = destroy_cache,

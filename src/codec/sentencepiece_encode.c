@@ -674,6 +674,7 @@ static void destroy(void *model)
 
 const struct hr_tokenizer_kind hr__sentencepiece_kind = {
     .name = "SentencePiece",
+    .state_bytes = WORDS_BYTES,
     .destroy = destroy,
     .begin = begin,
     .end = end,

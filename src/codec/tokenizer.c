@@ -52,6 +52,11 @@ const void *hr__tokenizer_model(const struct hr_tokenizer *t)
     return t->model;
 }
 
+uint64_t hr__tokenizer_thread_bytes(const struct hr_tokenizer *t)
+{
+    return t->kind->state_bytes + (t->kind->in_place ? 0 : IDS_KEPT * sizeof(int32_t));
+}
+
 struct hr_hash128 hr__tokenizer_hash(const struct hr_tokenizer *t)
 {
     return t->hash;

@@ -32,6 +32,7 @@ struct hr_tokenizer_kind {
     /* Encoding n bytes into tokens with room for n + HR_TOKENIZER_ROOM_MORE ids never
      * reallocates them. */
     bool in_place;
+    size_t state_bytes; /* of a state, besides what the length of a text takes */
     void (*destroy)(void *model);
     void *(*begin)(const void *model); /* a state; NULL when out of memory */
     void (*end)(void *state);
@@ -53,6 +54,8 @@ hr__tokenizer_create(const struct hr_tokenizer_kind *kind, void *model, uint32_t
                      struct hr_error *reterr);
 const struct hr_tokenizer_kind *hr__tokenizer_kind(const struct hr_tokenizer *tokenizer);
 const void *hr__tokenizer_model(const struct hr_tokenizer *tokenizer);
+/* Bytes that each thread that encodes keeps. */
+uint64_t hr__tokenizer_thread_bytes(const struct hr_tokenizer *tokenizer);
 struct hr_hash128 hr__tokenizer_hash(const struct hr_tokenizer *tokenizer);
 
 /* A state for the calling thread until it is given back, and ids that it keeps; NULL when

@@ -466,6 +466,7 @@ static enum hr_err decode(const void *model, const int32_t *ids, size_t count,
 
 const struct hr_tokenizer_kind hr__unigram_kind = {
     .name = "Unigram",
+    .state_bytes = WORDS_BYTES,
     .destroy = destroy,
     .begin = begin,
     .end = end,

@@ -48,15 +48,16 @@ static enum hr_err tokenize_open(const struct hr_open *open, void **ret_state)
 const struct hr_op hr_op_text_tokenize_bpe = {
     .name = "text.tokenize_bpe",
     .summary = "text to token ids by byte-level BPE",
-    .doc = "A byte string to int32 `[tokens]`, whose length differs between records: "
-           "collect batches with `batch.pad` or with `ragged: true`. The ids are those "
-           "of tiktoken's `encode_ordinary` and of Hugging Face's tokenizers without "
-           "special tokens: text that looks like a special token is ordinary text. Each "
-           "byte that is not part of a well-formed UTF-8 character is encoded as it is. "
-           "`json` must be a byte-level BPE without normalizer, with the pattern of "
-           "GPT-2, Llama 3 or o200k. The contents of the files, not their paths, are "
-           "part of the fingerprint. Each thread uses about 20 MB in addition to the "
-           "memory of the iterator.",
+    .doc =
+        "A byte string to int32 `[tokens]`, whose length differs between records: "
+        "collect batches with `batch.pad` or with `ragged: true`. The ids are those "
+        "of tiktoken's `encode_ordinary` and of Hugging Face's tokenizers without "
+        "special tokens: text that looks like a special token is ordinary text. Each "
+        "byte that is not part of a well-formed UTF-8 character is encoded as it is. "
+        "`json` must be a byte-level BPE without normalizer, with the pattern of "
+        "GPT-2, Llama 3 or o200k. The contents of the files, not their paths, are "
+        "part of the fingerprint. Each thread keeps about 20 MB, which a memory budget "
+        "counts.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE,
@@ -66,4 +67,5 @@ const struct hr_op hr_op_text_tokenize_bpe = {
     .close = hr__tokenizer_close,
     .identity = hr__tokenizer_identity,
     .apply = hr__tokenizer_apply,
+    .memory.kept = hr__tokenizer_kept,
 };

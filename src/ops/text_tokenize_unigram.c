@@ -51,8 +51,8 @@ const struct hr_op hr_op_text_tokenize_unigram = {
            "Hugging Face's library for Unigram models as T5, XLNet, ALBERT, mBART and "
            "XLM-R have them; its post_processor, truncation and padding do not apply, "
            "and what is not supported is refused by name. The contents of the file, not "
-           "its path, are part of the fingerprint. Each thread uses about 8 MB in "
-           "addition to the memory of the iterator.",
+           "its path, are part of the fingerprint. Each thread keeps about 9 MB, "
+           "which a memory budget counts.",
     .version = 1,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE,
@@ -62,4 +62,5 @@ const struct hr_op hr_op_text_tokenize_unigram = {
     .close = hr__tokenizer_close,
     .identity = hr__tokenizer_identity,
     .apply = hr__tokenizer_apply,
+    .memory.kept = hr__tokenizer_kept,
 };

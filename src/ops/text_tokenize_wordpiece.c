@@ -125,4 +125,5 @@ const struct hr_op hr_op_text_tokenize_wordpiece = {
     .close = hr__tokenizer_close,
     .identity = hr__tokenizer_identity,
     .apply = hr__tokenizer_apply,
+    .memory.kept = hr__tokenizer_kept,
 };

@@ -105,6 +105,13 @@ void hr__tokenizer_close(void *state)
     hr_tokenizer_destroy(state);
 }
 
+void hr__tokenizer_kept(const void *params, const void *state, uint64_t budget,
+                        struct hr_op_kept *ret_kept)
+{
+    (void)params, (void)budget;
+    ret_kept->thread = hr__tokenizer_thread_bytes(state);
+}
+
 void hr__tokenizer_identity(const void *params, const void *state,
                             struct hr_hasher *hasher)
 {

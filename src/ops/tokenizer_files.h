@@ -64,6 +64,9 @@ HR_CHECK enum hr_err
 hr__unigram_open(const char *model, void **ret_state, struct hr_error *error);
 
 void hr__tokenizer_close(void *state);
+/* hr_op_memory.kept. */
+void hr__tokenizer_kept(const void *params, const void *state, uint64_t budget,
+                        struct hr_op_kept *ret_kept);
 void hr__tokenizer_identity(const void *params, const void *state,
                             struct hr_hasher *hasher);
 
