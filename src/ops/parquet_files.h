@@ -75,14 +75,14 @@ struct hr_parquet_files {
     size_t skipped; /* row groups that were removed */
     uint64_t records;
     struct hr_hash128 identity;
-    struct hr_pool *pool;   /* of unpacked pages */
-    uint64_t page_max;      /* bytes that a page, or a fetched column, may take */
-    uint64_t cache_bytes;   /* the caller sets it before a record is read */
-    uint64_t unit_max;      /* bytes of the largest unit so far */
-    size_t units_least;     /* of each column that stay, whatever cache_bytes is */
-    bool has_zstd;          /* libzstd is there */
-    pthread_mutex_t mutex;  /* of the units */
-    pthread_cond_t changed; /* a unit is no longer busy */
+    struct hr_pool *pool; /* of unpacked pages */
+    uint64_t page_max;    /* bytes that a page, or a fetched column, may take */
+    uint64_t cache_bytes; /* the caller sets it before a record is read */
+    uint64_t unit_max[HR_SCHEMA_FIELDS_MAX]; /* bytes of each column's largest unit */
+    bool strict;                             /* cache_bytes is part of a memory budget */
+    bool has_zstd;                           /* libzstd is there */
+    pthread_mutex_t mutex;                   /* of the units */
+    pthread_cond_t changed;                  /* a unit is no longer busy */
     struct hr_lru cached_units;
     uint64_t cached_bytes;
     size_t cached;

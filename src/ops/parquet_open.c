@@ -207,7 +207,6 @@ hr__parquet_files_open(const char *pattern, const struct hr_names *columns,
     pthread_mutex_init(&files->mutex, NULL);
     pthread_cond_init(&files->changed, NULL);
     files->page_max = page_max;
-    files->units_least = HR_PARQUET_KEEP_UNITS;
     files->pool = hr_pool_create(0);
     code = files->pool != NULL ? find_files(files, pattern, reterr)
                                : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");

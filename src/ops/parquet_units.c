@@ -28,11 +28,36 @@ static void drop_oldest(struct hr_parquet_files *files)
     unit->buffer = NULL;
 }
 
+/* The largest unit of each column; *ret_max is that of all. files->mutex is held. */
+static uint64_t row_bytes(const struct hr_parquet_files *files, uint64_t *ret_max)
+{
+    uint64_t bytes = 0;
+
+    *ret_max = 0;
+    for (size_t i = 0; i < files->columns.count; i++) {
+        uint64_t unit = files->unit_max[i] > 0 ? files->unit_max[i] : UNIT_BYTES;
+
+        bytes += unit;
+        *ret_max = unit > *ret_max ? unit : *ret_max;
+    }
+    return bytes;
+}
+
+/* Whether the units are no more than what stays whatever cache_bytes is. files->mutex is
+ * held. */
+static bool are_few(const struct hr_parquet_files *files)
+{
+    uint64_t max;
+
+    if (files->strict)
+        return files->cached_bytes <= KEEP_UNITS_LEAST * row_bytes(files, &max);
+    return files->cached <= HR_PARQUET_KEEP_UNITS * files->columns.count;
+}
+
 /* files->mutex is held. */
 static void trim(struct hr_parquet_files *files)
 {
-    while (files->cached_bytes > files->cache_bytes &&
-           files->cached > files->units_least * files->columns.count)
+    while (files->cached_bytes > files->cache_bytes && !are_few(files))
         drop_oldest(files);
 }
 
@@ -41,7 +66,7 @@ void hr__parquet_files_limit(struct hr_parquet_files *files, uint64_t cache_byte
 {
     pthread_mutex_lock(&files->mutex);
     files->cache_bytes = cache_bytes;
-    files->units_least = strict ? KEEP_UNITS_LEAST : HR_PARQUET_KEEP_UNITS;
+    files->strict = strict;
     trim(files);
     pthread_mutex_unlock(&files->mutex);
     hr__pool_keep(files->pool, strict ? 1 : 0);
@@ -51,15 +76,15 @@ void hr__parquet_files_limit(struct hr_parquet_files *files, uint64_t cache_byte
  * stored, as they are unpacked, and as they are decoded. */
 void hr__parquet_files_kept(struct hr_parquet_files *files, struct hr_op_kept *ret_kept)
 {
-    uint64_t unit, columns = files->columns.count;
+    uint64_t row, max, columns = files->columns.count;
 
     pthread_mutex_lock(&files->mutex);
-    unit = files->unit_max > 0 ? files->unit_max : UNIT_BYTES;
+    row = row_bytes(files, &max);
     pthread_mutex_unlock(&files->mutex);
     ret_kept->fixed = files->group_count *
                       (sizeof *files->groups + columns * sizeof(struct hr_parquet_part));
-    ret_kept->least = KEEP_UNITS_LEAST * columns * unit;
-    ret_kept->thread = (columns + 2) * unit;
+    ret_kept->least = KEEP_UNITS_LEAST * row;
+    ret_kept->thread = row + 2 * max;
 }
 
 enum hr_err
@@ -79,8 +104,8 @@ hr__parquet_unit_make(struct hr_parquet_make *make, struct hr_parquet_unit *unit
         hr__lru_add(&files->cached_units, &unit->link);
         files->cached_bytes += bytes;
         files->cached++;
-        if (bytes > files->unit_max)
-            files->unit_max = bytes;
+        if (bytes > files->unit_max[make->column])
+            files->unit_max[make->column] = bytes;
         trim(files);
     }
     pthread_cond_broadcast(&files->changed);
