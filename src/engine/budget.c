@@ -126,7 +126,7 @@ void hr__budget_measure(struct hr_claim *claim, uint64_t scratch)
                 uint64_t item = row_bytes(&block->children[i].values[c * p->child_count],
                                           p->child_count);
 
-                bytes += item;
+                bytes += item + hr__values_bytes(p->child_count);
                 claim->item_max = item > claim->item_max ? item : claim->item_max;
             }
         else
@@ -145,6 +145,20 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* A batch of the largest records that the stage has seen; 0: it joins something else,
+ * such as rows that were packed of them. */
+static uint64_t batch_of_items(const struct hr_stage *stage)
+{
+    const struct hr_graph_node *nodes = stage->engine->graph->nodes;
+    const struct hr_plan_stage *plan = stage->program.plan;
+    uint32_t batch = hr__plan_stage_batch(&stage->engine->plan, plan);
+
+    for (size_t i = 0; i < plan->sequence_count && plan->sequence[i] != batch; i++)
+        if (nodes[plan->sequence[i]].op->kind != HR_OP_ORDER)
+            return 0;
+    return hr__bytes_times((uint64_t)stage->program.runs.size, stage->seen.item);
+}
+
 /* Raises the known sizes to the largest seen. Returns whether any grew. */
 static bool grow_sizes(struct hr_engine *engine)
 {
@@ -153,8 +167,7 @@ static bool grow_sizes(struct hr_engine *engine)
     for (size_t i = 0; i < engine->stage_count; i++) {
         const struct hr_stage_sizes *seen = &engine->stages[i].seen;
         struct hr_stage_sizes *known = &engine->sizes.stages[i];
-        uint64_t batch =
-            hr__bytes_times((uint64_t)engine->stages[i].program.runs.size, seen->item);
+        uint64_t batch = batch_of_items(&engine->stages[i]);
 
         if (seen->records == 0)
             continue;

@@ -327,6 +327,7 @@ const struct hr_op hr_op_flow_window = {
                    .end = window_end,
                    .held_bytes = window_held_bytes,
                    .holds = window_holds,
+                   .joins = window_holds,
                    .replays = true,
                    .neighbours = true,
                    },

@@ -120,7 +120,9 @@ static bool infer_merge(const struct hr_graph_node *n, const struct hr_extent *a
                         struct hr_extent *ret)
 {
     ret->known = false;
-    ret->force = ret->frames = ret->bytes = 0;
+    ret->force = ret->frames = ret->bytes = ret->ran = ret->children = 0;
+    ret->encoded = 0;
+    ret->measured = false;
     ret->schema = n->schema;
     for (size_t i = 0; i < n->input_count; i++) {
         const struct hr_extent *one = &all[n->inputs[i]];
@@ -141,6 +143,14 @@ static bool infer_merge(const struct hr_graph_node *n, const struct hr_extent *a
     return ret->known;
 }
 
+static bool only_tensors(const struct hr_schema *schema)
+{
+    for (size_t i = 0; i < schema->count; i++)
+        if (schema->fields[i].kind != HR_FIELD_TENSOR)
+            return false;
+    return true;
+}
+
 /* Infers the node from its inputs, which are known. */
 static bool infer(const struct hr_graph *graph, uint32_t node,
                   const struct hr_extent *all, bool largest, struct hr_extent *ret)
@@ -155,21 +165,25 @@ static bool infer(const struct hr_graph *graph, uint32_t node,
     }
     if (inputs == NULL)
         return false;
-    ret->force = 0;
+    ret->force = ret->ran = ret->children = ret->encoded = 0;
+    ret->measured = false;
     for (size_t i = 0; i < n->input_count; i++) {
         inputs[i] = all[n->inputs[i]].schema;
         bytes += all[n->inputs[i]].bytes;
         ret->force += all[n->inputs[i]].force;
+        ret->encoded += all[n->inputs[i]].encoded;
     }
     ret->frames = frames_of(n, &inputs[0]);
     if (all_are_made(n, inputs))
-        ret->force = 0;
+        ret->force = ret->encoded = 0;
     ret->known = hr__graph_infer(graph, node, inputs, &ret->schema) == HR_OK;
     for (size_t f = 0; ret->known && f < ret->schema.count; f++)
         close_field(n, &inputs[0], largest, &ret->schema.fields[f]);
     ret->bytes = bytes * (n->input_count > 0 ? joined(n, &inputs[0], largest) : 1);
     if (n->op->kind == HR_OP_EXPAND)
         ret->bytes = bytes / taken_apart(graph, node, all, largest);
+    if (ret->known && only_tensors(&ret->schema))
+        ret->bytes = 0;
     hr__free(inputs);
     return ret->known;
 }
@@ -197,8 +211,12 @@ static void raise_to(struct hr_extent *most, const struct hr_extent *one)
         return;
     }
     most->bytes = one->bytes > most->bytes ? one->bytes : most->bytes;
+    most->measured = most->measured || one->measured;
+    most->encoded = one->encoded > most->encoded ? one->encoded : most->encoded;
     most->force = one->force > most->force ? one->force : most->force;
     most->frames = one->frames > most->frames ? one->frames : most->frames;
+    most->ran = one->ran > most->ran ? one->ran : most->ran;
+    most->children = one->children > most->children ? one->children : most->children;
     for (size_t f = 0; f < most->schema.count && f < one->schema.count; f++) {
         struct hr_field *to = &most->schema.fields[f];
         const struct hr_field *from = &one->schema.fields[f];
@@ -213,8 +231,11 @@ void hr__extents_add(const struct hr_graph *graph, struct hr_extent *one,
                      struct hr_extent *most)
 {
     hr__extents_infer(graph, graph->output, one);
-    for (uint32_t i = 0; i < graph->count; i++)
+    for (uint32_t i = 0; i < graph->count; i++) {
+        if (!one[i].measured) /* hr__extents_close() infers it from the largest */
+            one[i].bytes = one[i].encoded = 0;
         raise_to(&most[i], &one[i]);
+    }
 }
 
 static void close_node(const struct hr_graph *graph, uint32_t node, bool *done,
@@ -235,6 +256,8 @@ static void close_node(const struct hr_graph *graph, uint32_t node, bool *done,
         return;
     if (most[node].known) /* by record: its scratch does not follow from the sizes */
         scratch->force = scratch->frames = 0;
+    if (most[node].measured)
+        scratch->bytes = scratch->encoded = 0;
     raise_to(&most[node], scratch);
 }
 

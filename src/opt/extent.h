@@ -12,10 +12,16 @@
 /* The largest record after a node. */
 struct hr_extent {
     bool known;
+    bool measured;           /* not inferred from the node's inputs */
     struct hr_schema schema; /* dims: the largest of each */
     uint64_t bytes;          /* of all fields that are not tensors */
+    uint64_t encoded;        /* of what deferred values are made from, besides */
     uint64_t force;  /* scratch that making its deferred values takes, besides them */
     uint64_t frames; /* hr_op.frames of its fields */
+    /* Of records that were run; else 0. */
+    uint64_t ran;      /* what the steps up to the node took of the thread's arena */
+    uint64_t children; /* of an expansion: all children of a record, hr__values_bytes()
+                          included */
 };
 
 /* One per node; NULL when out of memory. Free with hr__free(). */

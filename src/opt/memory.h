@@ -82,6 +82,9 @@ uint64_t hr__plan_cache_bytes(const struct hr_plan *plan, uint32_t node);
  * data. */
 uint64_t hr__plan_kept_least(const struct hr_plan *plan);
 
+/* What the structures of a record that waits take besides its bytes. */
+uint64_t hr__values_bytes(size_t fields);
+
 /* Sets plan->memory.total to the sum of all parts. */
 void hr__plan_sum(struct hr_plan *plan);
 

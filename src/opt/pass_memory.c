@@ -244,6 +244,19 @@ static uint32_t window_node(const struct hr_plan *plan, const struct hr_plan_sta
     return most;
 }
 
+/* A record that a node of the stage's sequence holds. */
+static uint64_t held_each(const struct division *d, size_t at)
+{
+    const struct hr_plan *plan = d->plan;
+    uint32_t node = window_node(plan, &plan->stages[at]);
+    uint64_t item = d->sizes->stages[at].item;
+
+    if (node == HR_NO_NODE)
+        return item;
+    node = plan->graph->nodes[node].inputs[0];
+    return item + hr__values_bytes(plan->graph->nodes[node].schema.count);
+}
+
 static uint64_t held_bytes(const struct division *d, size_t at)
 {
     const struct hr_plan_stage *stage = &d->plan->stages[at];
@@ -252,7 +265,7 @@ static uint64_t held_bytes(const struct division *d, size_t at)
 
     if (stage->direct)
         return rows ? s->batch : 0;
-    return hr__bytes_plus(hr__bytes_times(s->held, s->item),
+    return hr__bytes_plus(hr__bytes_times(s->held, held_each(d, at)),
                           hr__bytes_times(rows ? 2 : 1, s->batch));
 }
 
@@ -471,7 +484,7 @@ static void blame(const struct division *d, char *text, size_t room)
     for (size_t i = 0; i < plan->stage_count; i++) {
         const struct hr_plan_stage *stage = &plan->stages[i];
         const struct hr_stage_sizes *s = &d->sizes->stages[i];
-        uint64_t window = hr__bytes_times(s->held, s->item);
+        uint64_t window = hr__bytes_times(s->held, held_each(d, i));
 
         if (s->scratch > most) {
             most = s->scratch;

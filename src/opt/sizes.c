@@ -12,6 +12,11 @@
 /* A thread's arena and codec state while a record runs. */
 #define SCRATCH_BYTES ((uint64_t)4 << 20)
 
+uint64_t hr__values_bytes(size_t fields)
+{
+    return sizeof(struct hr_record_id) + fields * sizeof(struct hr_value);
+}
+
 static uint64_t field_estimate(const struct hr_field *field)
 {
     uint64_t bytes = hr_dtype_size(field->dtype);
@@ -82,12 +87,19 @@ static uint64_t children_estimate(const struct estimate *e, uint32_t expand)
     const struct hr_graph_node *n = &e->graph->nodes[expand];
     uint64_t parent = node_estimate(e, n->inputs[0]), child = node_estimate(e, expand);
 
+    if (e->extents != NULL && e->extents[expand].children > 0)
+        return e->extents[expand].children;
     if (n->op->traits & HR_TRAIT_ZERO_COPY)
         return parent;
     return parent > hr__bytes_times(4, child) ? parent : hr__bytes_times(4, child);
 }
 
 /* ---- scratch ---- */
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 static const struct hr_field *
 find_tensor(const struct estimate *e, uint32_t node, const char *name)
@@ -180,25 +192,35 @@ static uint64_t step_scratch(const struct estimate *e, uint32_t node)
 }
 
 /* What the steps of a record keep until it ends: the source's bytes, decoded pixels, and
- * what each op makes that does not just edit descriptions. Worker processes have memory
- * of their own; while they have one record, the thread prepares the next. */
+ * what each op makes that does not just edit descriptions; not less than it was for
+ * records that were run. Worker processes have memory of their own; while they have one
+ * record, the thread prepares the next. */
 static uint64_t
 scratch_estimate(const struct estimate *e, const struct hr_plan_stage *stage)
 {
     bool local = true, requests = false;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, ran = 0, read = 0;
 
     if (e->extents == NULL)
         return SCRATCH_BYTES;
     for (size_t i = 0; i < stage->step_count; i++) {
+        uint32_t node = stage->steps[i].node;
+
         local = stage->steps[i].variant != HR_PLAN_PROCESSES;
         requests = requests || !local;
         if (local)
-            bytes = hr__bytes_plus(bytes, step_scratch(e, stage->steps[i].node));
+            bytes = hr__bytes_plus(bytes, step_scratch(e, node));
+        ran = larger(ran, e->extents[node].ran);
+        if (e->graph->nodes[node].input_count == 0)
+            read = hr__bytes_plus(read, node_estimate(e, node));
     }
     if (local)
         bytes = hr__bytes_plus(bytes, e->extents[stage->last].force);
-    return hr__bytes_plus(SCRATCH_BYTES, requests ? hr__bytes_times(2, bytes) : bytes);
+    if (requests)
+        bytes = hr__bytes_times(2, bytes);
+    if (ran > 0)
+        ran = hr__bytes_plus(ran, hr__bytes_plus(read, e->extents[stage->last].force));
+    return hr__bytes_plus(SCRATCH_BYTES, larger(bytes, ran));
 }
 
 static uint64_t held_records(const struct estimate *e, const struct hr_plan_stage *stage)
@@ -226,6 +248,8 @@ void hr__sizes_estimate(const struct hr_plan *plan, const struct hr_extent *exte
         bool expands = stage->expand != HR_NO_NODE;
 
         s->result = node_estimate(&e, stage->last);
+        if (stage->describes && extents != NULL)
+            s->result = hr__bytes_plus(s->result, extents[stage->last].encoded);
         s->item = expands ? node_estimate(&e, stage->expand) : s->result;
         if (expands)
             s->result = children_estimate(&e, stage->expand);

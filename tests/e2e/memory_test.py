@@ -2,8 +2,8 @@
 
     python3 tests/e2e/memory_test.py HEADRACE SOURCE_DIR [part of a name]
 
-Random graphs over photos of 0.1 to 5 megapixels, lines of up to 2 MB, and shards and tables of texts run with random
-budgets, each in a process of its own. HEADRACE_TEST_GRAPHS is their number, HEADRACE_TEST_SEED the first seed; a graph that fails can be run alone
+Random graphs over photos of 0.1 to 5 megapixels, lines of up to 2 MB, shards and tables of texts, sounds, and tokens of
+texts run with random budgets, each in a process of its own. HEADRACE_TEST_GRAPHS is their number, HEADRACE_TEST_SEED the first seed; a graph that fails can be run alone
 with its own seed. `make nightly` runs hundreds, and each op that makes pixels and each batcher with the least budget
 that works. What counts is the peak resident size of the process that the user
 starts. It contains what it shares with worker processes; their own heaps are not part of the budget, nor is a text
@@ -11,12 +11,14 @@ file, whose pages the kernel takes back at any time.
 """
 import gzip
 import itertools
+import json
 import os
 import random
 import re
 import struct
 import subprocess
 import sys
+import wave
 import zlib
 
 from support import Skip, graph, headrace, main, photos, run, temp, test
@@ -229,6 +231,110 @@ def decoded_pages_keep_a_budget():
         raise Skip("neither pyarrow nor h5py is installed")
 
 
+# ---- sounds, tokens, lists ----
+
+def some_sounds(data_seed, count=24, long=20):
+    """WAV files of about a second, and one of `long` seconds, which is not the largest file: its rate is lower."""
+    folder = temp / f"sounds-{data_seed}"
+    if not folder.exists():
+        folder.mkdir()
+        draw = random.Random(data_seed)
+        for number in range(count):
+            seconds, rate = (long, 4000) if number == 7 else (draw.uniform(0.5, 1.5), 48000)
+            with wave.open(str(folder / f"{number:02}.wav"), "wb") as file:
+                file.setnchannels(1)
+                file.setsampwidth(2)
+                file.setframerate(rate)
+                file.writeframes(draw.randbytes(2 * int(seconds * rate)))
+    return folder
+
+
+def tokenizer():
+    """A byte-level BPE that merges pairs of hexadecimal digits."""
+    path = temp / "tokenizer.json"
+    if not path.exists():
+        plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+        letters = [chr(byte) for byte in plain] + [chr(256 + i) for i in range(256 - len(plain))]
+        pairs = [(a, b) for a in "0123456789abcdef" for b in "0123456789abcdef"]
+        vocab = {word: i for i, word in enumerate(letters + ["".join(pair) for pair in pairs])}
+        path.write_text(json.dumps({
+            "version": "1.0", "model": {"type": "BPE", "vocab": vocab, "merges": [" ".join(pair) for pair in pairs]},
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True},
+            "decoder": {"type": "ByteLevel"}}))
+    return path
+
+
+def texts_of_two_sizes():
+    """1500 texts, the last 100 of which are much longer."""
+    path = temp / "two-sizes.txt"
+    if not path.exists():
+        long = some_text(100, 2)
+        short = [text[:100] for text in some_text(1400)]
+        path.write_text("".join(text + "\n" for text in short + [4 * text for text in long]))
+    return path
+
+
+def steps_of(*steps):
+    return "params:\n  data: {type: path}\npipeline:\n" + "".join(f"  - {step}\n" for step in steps)
+
+
+TEXTS = "source.lines: {path: \"${data}\"}"
+
+
+@test
+def what_no_schema_knows_is_measured_before_the_run():
+    """The figure that the first refusal names works, though sounds and tokens come late in the data."""
+    sounds = ["source.files: {path: \"${data}\", suffixes: [wav]}", "audio.decode: {}", "audio.resample: {rate: 16000}",
+              "audio.mono: {}"]
+    tokens = [TEXTS, f"text.tokenize_bpe: {{json: {tokenizer()}}}"]
+    for data, steps in [(some_sounds(1), [*sounds, "audio.pitch: {steps: [-2, 2]}", "batch.pad: {size: 4}"]),
+                        (some_sounds(1), [*sounds, "audio.mel: {n_mels: 128, hop: 40}", "batch.pad: {size: 2}"]),
+                        (texts_of_two_sizes(), [*tokens, "batch.pad: {size: 4}"]),
+                        (texts_of_two_sizes(), [*tokens, "tokens.pack: {length: 2048}", "batch.stack: {size: 4}"]),
+                        (texts_of_two_sizes(), [TEXTS, "text.split: {}", "record.flat: {fields: [words]}",
+                                                "order.shuffle: {window: 30000}", "batch.stack: {size: 100}"])]:
+        enough, part = check(graph("late.yaml", steps_of(*steps)), data, 10**6, ["--threads", "2"])
+        assert not enough
+        print(f"# {part:.2f} {steps[-2]}", flush=True)
+
+
+@test
+def records_of_one_input_of_two_are_looked_at():
+    """The large lines are those of the second input, few of many."""
+    small = temp / "small.txt"
+    small.write_text("a line\n" * 20000)
+    large = temp / "large.txt"
+    large.write_text("".join("b" * (900000 if number == 1111 else 5) + "\n" for number in range(2000)))
+    text = (steps_of(TEXTS) + f"    name: a\n  - source.lines: {{path: {large}}}\n    name: b\n    inputs: []\n"
+            "  - flow.concat: {}\n    inputs: [a, b]\n  - order.shuffle: {}\n  - batch.pad: {size: 1}\n")
+    check(graph("two.yaml", text), small, 10**6)
+
+
+@test
+def deflated_arrays_are_part_of_the_budget():
+    try:
+        import numpy
+    except ImportError:
+        raise Skip("NumPy is not installed") from None
+    path = temp / "deflated.npz"
+    numpy.savez_compressed(path, array=numpy.zeros((20, 1000, 1000), numpy.uint8))
+    text = steps_of("source.npy: {path: \"${data}\"}", "batch.stack: {size: 1}")
+    budget = least(run_within(graph("npz.yaml", text), path, 10**6)[1])
+    assert budget > 20 * 10**6 + 13 * 10**6, budget
+
+
+@test
+def what_is_only_decoded_is_no_part_of_a_batch():
+    """The encoded bytes of photos do not count once for each record of a batch of crops."""
+    folder = temp / "detailed"
+    run("synth", "photos", folder, "--count", 1, "--classes", 1, "--width", 2400, "--height", 1800, "--quality", 98, "-q")
+    largest = max(file.stat().st_size for file in folder.rglob("*.jpg"))
+    path = graph("crops.yaml", HEAD + "  - image.random_resized_crop: {size: 64}\n  - batch.stack: {size: 64}\n")
+    budget = least(run_within(path, folder, 10**6, ["--variant", "inline"])[1])
+    assert budget < 16 * largest + 20 * 10**6, f"{budget} with files of {largest} bytes"
+    check(path, folder, budget, ["--variant", "inline"])
+
+
 # ---- every op, every batcher ----
 
 MADE = "image.color_jitter: {brightness: 0.3}"  # makes the pixels
@@ -354,6 +460,28 @@ def some_shards(draw, data_seed):
             "records": "source.records: {path: \"${data}\"}"}[kind], path
 
 
+def sound_steps(draw):
+    """Steps that make samples, and perhaps spectra, of some_sounds()."""
+    steps = ["source.files: {path: \"${data}\", suffixes: [wav]}", "audio.decode: {}",
+             f"audio.resample: {{rate: {draw.choice([8000, 16000])}}}", "audio.mono: {}"]
+    steps += draw.choice([[], ["audio.speed: {}"], ["audio.pitch: {steps: [-1, 1]}"],
+                          ["audio.time_stretch: {rate: [0.8, 1.2]}"]])
+    return steps + draw.choice([[], ["audio.mel: {hop: 100}"], ["audio.spectrogram: {n_fft: 1024, hop: 100}"]])
+
+
+def token_steps(draw):
+    """Whole graphs of tokens or words of texts."""
+    steps = [TEXTS, *draw.choice([[], ["order.shuffle: {}"], ["order.shuffle: {window: 100}"]])]
+    if draw.random() < 0.3:
+        return [*steps, "text.split: {}", "record.flat: {fields: [words]}", "batch.stack: {size: 1000}"]
+    steps.append(f"text.tokenize_bpe: {{json: {tokenizer()}}}")
+    return steps + draw.choice([
+        ["tokens.pack: {length: 4096}", "batch.stack: {size: 4}"], ["flow.window: {size: 4, ragged: true}"],
+        ["batch.bucket: {by: tokens, boundaries: [100, 9000], elements: 80000, too_long: drop}"],
+        ["batch.stack: {size: 8, ragged: true}"],
+    ])
+
+
 def image_step(draw):
     size = draw.choice([100, 224, 500, 1000, 2000])
     return draw.choice([
@@ -379,9 +507,13 @@ def chain_step(draw, condition):
 def random_graph(draw, data_seed):
     """(steps, data)"""
     kind = draw.random()
+    if kind < 0.1:
+        return token_steps(draw), texts_of_two_sizes()
     if kind < 0.2:
+        data, steps, condition = some_sounds(data_seed), sound_steps(draw), "rate > 3"
+    elif kind < 0.3:
         data, steps, condition = some_lines(data_seed), ["source.list: {path: \"${data}\"}"], "text.length != 3"
-    elif kind < 0.5:
+    elif kind < 0.6:
         source, data = some_shards(draw, data_seed)
         condition = "number != 3" if "hdf5" in source else "text.length != 3"
         steps = [source, *draw.choice([[], ["order.take: {count: 100}", f"order.shuffle: {{seed: {draw.randrange(9)}}}"]])]
