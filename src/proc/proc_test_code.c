@@ -259,24 +259,24 @@ static char *find_out(size_t bytes)
 static void *scribble(void *user)
 {
     uint64_t state = (uint64_t)getpid();
-    char *out = find_out(16384);
+    char *out = user;
 
-    (void)user;
-    while (out != NULL)
+    for (;;)
         out[draw(&state) % 16384] = (char)draw(&state);
-    return NULL;
 }
 
 /* Another thread of this peer writes everywhere while results are read. */
 static enum hr_err
 code_scribble(void *user, struct hr_code_call *call, struct hr_error *error)
 {
-    static bool started;
+    static char *out;
     pthread_t thread;
 
-    if (!started)
-        pthread_create(&thread, NULL, scribble, NULL);
-    started = true;
+    if (out == NULL) {
+        out = find_out(16384);
+        if (out != NULL)
+            pthread_create(&thread, NULL, scribble, out);
+    }
     return code_copy(user, call, error);
 }
 

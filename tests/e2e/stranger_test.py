@@ -10,6 +10,7 @@ import struct
 import sys
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(__file__))
 from service_support import LONG, Service, begin, digest, free_port, token_file, wait_until
@@ -277,6 +278,11 @@ def ten_thousand_idle_connections_disturb_nobody():
             connection.close()
 
 
+def stands_still(service):
+    with urllib.request.urlopen(f"http://{service.dispatcher.control}/v1/jobs", timeout=LONG) as answer:
+        return any(job["stands"] for job in json.load(answer)["jobs"])
+
+
 @test
 def a_run_that_stands_still_stops_no_other():
     """It is stopped while its workers send to it, and goes on later."""
@@ -292,9 +298,12 @@ def a_run_that_stands_still_stops_no_other():
             stopped = start("run", rows, "--epochs", 60, "--digest", "-q", "--service", service.address, "--batch-digests", got)
             wait_until(lambda: got.exists() and got.stat().st_size > 0)
             stopped.send_signal(signal.SIGSTOP)
+            wait_until(lambda: stands_still(service))
+            jobs = run("jobs", "--control", service.dispatcher.control).stdout
+            # One that is silent for 10 s counts as gone.
+            assert "stands still" in jobs or not stands_still(service), jobs
             for _ in range(2):
                 assert digest(rows, "--epochs", 8, "--service", service.address) == wanted[0]
-            wait_until(lambda: "stands still" in run("jobs", "--control", service.dispatcher.control).stdout)
             if options:
                 time.sleep(11)  # longer than the dispatcher waits for a word
                 assert digest(rows, "--epochs", 8, "--service", service.address) == wanted[0]
