@@ -15,10 +15,10 @@
  * one, if that may have other records. */
 #define SURVEY_RECORDS 512u
 /* In a longer epoch, the largest of this many evenly spaced records are surveyed as well,
- * by what their sources read for them. Where that is a whole file, the store is asked for
- * the sizes of fewer. */
-#define SURVEY_RANGES ((uint64_t)1 << 18)
-#define SURVEY_SIZES 4096u
+ * by what their sources know of their sizes. Where the store has to be asked for that of
+ * a file, fewer are. */
+#define SURVEY_SIZED ((uint64_t)1 << 18)
+#define SURVEY_OPENED 4096u
 #define SURVEY_LARGEST 128u
 /* The largest records are run, as long as those before them are no larger in all. */
 #define SURVEY_RUN 8u
@@ -71,24 +71,30 @@ static void set_ids(struct hr_survey *s, uint64_t seed, uint32_t epoch, uint64_t
     hr__views_set(&s->program, s->ids);
 }
 
-/* Whether the path leads to a source that says where the records are. */
-static bool has_ranges(const struct hr_survey *s, const struct hr_path *path)
+/* Whether the path leads to a source that says how large the records are, or where. */
+static bool has_sizes(const struct hr_survey *s, const struct hr_path *path)
 {
+    const struct hr_op_source *source = &s->plan->graph->nodes[path->source].op->source;
+
     return path->merge == NULL && path->join == NULL &&
-           s->plan->graph->nodes[path->source].op->source.ahead != NULL;
+           (source->size != NULL || source->ahead != NULL);
 }
 
-/* The first part of what a source reads for the record, in bytes; 0: unknown. With `open`
- * objects are opened for it. */
-static uint64_t range_bytes(const struct hr_survey *s, size_t path, bool open)
+/* What a source reads for the record, or the first part of it, in bytes; 0: unknown. With
+ * `open` objects are opened for it. */
+static uint64_t record_bytes(const struct hr_survey *s, size_t path, bool open)
 {
     const struct hr_graph_node *n = &s->plan->graph->nodes[s->program.paths[path].source];
+    uint64_t index = s->ids[path].index;
     struct hr_range range; /* 4 kB, not cleared */
     struct hr_object object;
     size_t bytes;
 
-    if (s->ids[path].index == HR_INDEX_NONE ||
-        !n->op->source.ahead(n->params, n->state, s->ids[path].index, 0, &range))
+    if (index == HR_INDEX_NONE)
+        return 0;
+    if (n->op->source.size != NULL)
+        return n->op->source.size(n->params, n->state, index);
+    if (!n->op->source.ahead(n->params, n->state, index, 0, &range))
         return 0;
     if (range.bytes != HR_RANGE_REST)
         return range.bytes;
@@ -103,9 +109,17 @@ static uint64_t stored_bytes(const struct hr_survey *s, bool open)
     uint64_t bytes = 0;
 
     for (size_t i = 0; i < s->program.path_count; i++)
-        if (has_ranges(s, &s->program.paths[i]))
-            bytes += range_bytes(s, i, open);
+        if (has_sizes(s, &s->program.paths[i]))
+            bytes += record_bytes(s, i, open);
     return bytes;
+}
+
+/* What is compressed is unpacked once if it is read in the order of a file. */
+static int in_order(const void *a, const void *b)
+{
+    const struct sized *x = a, *y = b;
+
+    return (x->position > y->position) - (x->position < y->position);
 }
 
 /* In an epoch of n records. */
@@ -114,22 +128,25 @@ static void look_at_largest(struct looks *l, uint64_t seed, uint32_t epoch, uint
 {
     struct hr_survey *s = &l->survey;
     const struct hr_program *p = &s->program;
-    uint64_t count = n < SURVEY_RANGES ? n : SURVEY_RANGES, opened = 0;
+    uint64_t count = n < SURVEY_SIZED ? n : SURVEY_SIZED, opened = 0;
     struct sized kept[SURVEY_LARGEST] = {0};
     bool any = false;
 
     for (size_t i = 0; i < p->path_count; i++)
-        any = any || has_ranges(s, &p->paths[i]);
+        any = any || has_sizes(s, &p->paths[i]);
     for (uint64_t i = 0; any && i < count; i++) {
         uint64_t position = hr__spread(n, i, count);
-        bool open = i * SURVEY_SIZES / count >= opened;
+        bool open = i * SURVEY_OPENED / count >= opened;
 
         opened += open;
         set_ids(s, seed, epoch, position);
         keep_largest(kept, SURVEY_LARGEST,
                      (struct sized){position, stored_bytes(s, open), epoch});
     }
-    for (size_t i = 0; i < SURVEY_LARGEST && kept[i].bytes > 0; i++) {
+    qsort(kept, SURVEY_LARGEST, sizeof *kept, in_order);
+    for (size_t i = 0; i < SURVEY_LARGEST; i++) {
+        if (kept[i].bytes == 0)
+            continue;
         set_ids(s, seed, epoch, kept[i].position);
         look_at(l, most);
     }

@@ -278,6 +278,9 @@ struct hr_op_source {
      * record by record. */
     bool (*ahead)(const void *params, const void *state, uint64_t index, int part,
                   struct hr_range *ret_range);
+    /* Bytes of what apply() will read for record `index`, where they are known without
+     * reading it; 0: they are not. NULL: what `ahead` says. */
+    uint64_t (*size)(const void *params, const void *state, uint64_t index);
     /* What a record is known by before it is read: the name of the i-th such key ("path",
      * fields such as "label"), NULL after the last. NULL: only by its number. */
     const char *(*key_name)(const void *params, const void *state, size_t i);

@@ -655,6 +655,12 @@ keep_loaded(struct hr_arrow_files *files, size_t group, struct hr_buffer *buffer
     pthread_mutex_unlock(&files->mutex);
 }
 
+static bool
+is_in_place(const struct hr_arrow_files *files, const struct hr_arrow_group *group)
+{
+    return files->files[group->file].is_mapped && group->codec == HR_ARROW_PLAIN;
+}
+
 enum hr_err hr__arrow_files_row(struct hr_arrow_files *files, uint64_t index,
                                 struct hr_arrow_row *ret_row, struct hr_error *reterr)
 {
@@ -669,7 +675,7 @@ enum hr_err hr__arrow_files_row(struct hr_arrow_files *files, uint64_t index,
         return hr__fail(reterr, HR_ERR_FORMAT, "%s", group->damage);
     places = files->places + group->places;
     ret_row->places = places;
-    if (file->is_mapped && group->codec == HR_ARROW_PLAIN) {
+    if (is_in_place(files, group)) {
         ret_row->body = (const char *)file->map.data + group->body;
         return HR_OK;
     }
@@ -710,6 +716,28 @@ enum hr_err hr__arrow_files_cell(const struct hr_arrow_files *files,
     }
     return hr__arrow_cell(&files->columns.items[column], &view, row->row, ret_cell,
                           reterr);
+}
+
+uint64_t hr__arrow_files_size(const struct hr_arrow_files *files, uint64_t index)
+{
+    const struct hr_arrow_group *group = hr__arrow_files_group(files, index);
+    const struct hr_arrow_file *file = &files->files[group->file];
+    struct hr_arrow_row row = {
+        .group = group, .file = file, .row = (int64_t)(index - group->first)};
+    uint64_t bytes = 0;
+
+    if (group->damage != NULL || !is_in_place(files, group))
+        return 0;
+    row.places = files->places + group->places;
+    row.body = (const char *)file->map.data + group->body;
+    for (size_t i = 0; i < files->columns.count; i++) {
+        const struct hr_arrow_column *column = &files->columns.items[i];
+        struct hr_arrow_cell cell;
+
+        if (hr__arrow_files_cell(files, &row, i, &cell, NULL) == HR_OK && !cell.is_null)
+            bytes += cell.bytes + (uint64_t)cell.count * column->width;
+    }
+    return bytes;
 }
 
 void hr__arrow_files_run(const struct hr_arrow_files *files,

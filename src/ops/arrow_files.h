@@ -108,6 +108,9 @@ HR_CHECK enum hr_err
 hr__arrow_files_cell(const struct hr_arrow_files *files, const struct hr_arrow_row *row,
                      size_t column, struct hr_arrow_cell *ret_cell,
                      struct hr_error *reterr);
+/* The bytes of the cells of record `index`, which exists, by their offsets: of a batch
+ * that is used in place, else 0. */
+uint64_t hr__arrow_files_size(const struct hr_arrow_files *files, uint64_t index);
 /* The numbers of the rows from this one on that lie side by side, as one cell; *ret_rows
  * of them, 0 if this one must be read by itself. */
 void hr__arrow_files_run(const struct hr_arrow_files *files,

@@ -105,7 +105,8 @@ hr__row_source_key(const void *params, const void *state, size_t i, uint64_t ind
     {                                                                                    \
         .note = hr__row_source_note, .count = hr__shard_source_count,                    \
         .locate = hr__shard_source_locate, .ahead = hr__shard_source_ahead,              \
-        .key_name = hr__row_source_key_name, .key = hr__row_source_key                   \
+        .size = hr__shard_source_size, .key_name = hr__row_source_key_name,              \
+        .key = hr__row_source_key                                                        \
     }
 
 #endif

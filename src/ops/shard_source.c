@@ -169,6 +169,18 @@ bool hr__shard_source_ahead(const void *params, const void *state, uint64_t inde
     return !is_too_long(state, place.bytes) && hr__shard_ahead(&place, ret_range);
 }
 
+/* Of a compressed shard, what the record unpacks to. */
+uint64_t hr__shard_source_size(const void *params, const void *state, uint64_t index)
+{
+    struct hr_shard_place place;
+
+    (void)params;
+    if (index >= hr__shard_index_count(index_of(state)))
+        return 0;
+    hr__shard_index_place(index_of(state), index, &place);
+    return is_too_long(state, place.bytes) ? 0 : place.bytes;
+}
+
 bool hr__shard_ahead(const struct hr_shard_place *place, struct hr_range *ret_range)
 {
     return !place->packed && place->bytes >= LARGE_BYTES && range_of(place, ret_range);

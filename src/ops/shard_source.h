@@ -84,6 +84,7 @@ bool hr__shard_source_locate(const void *params, const void *state, uint64_t ind
                              char *uri, size_t room, uint64_t *ret_offset);
 bool hr__shard_source_ahead(const void *params, const void *state, uint64_t index,
                             int part, struct hr_range *ret_range);
+uint64_t hr__shard_source_size(const void *params, const void *state, uint64_t index);
 
 /* The bytes of a record: in `owner`, to which the caller has a reference; or, if that is
  * NULL, valid until the thread's next record. */

@@ -149,6 +149,21 @@ static bool arrow_locate(const void *params, const void *made, uint64_t index, c
                                    ret_offset);
 }
 
+/* Of more than these, offsets are spread over too much of the files. */
+#define SIZED_ROWS ((uint64_t)4 << 20)
+#define SIZED_BATCHES 4096
+
+static uint64_t arrow_size(const void *params, const void *made, uint64_t index)
+{
+    const struct hr_arrow_files *files = ((const struct hr_column_source *)made)->files;
+
+    (void)params;
+    if (index >= files->records || files->records > SIZED_ROWS ||
+        files->group_count > SIZED_BATCHES)
+        return 0;
+    return hr__arrow_files_size(files, index);
+}
+
 static void arrow_kept(const void *params, const void *made, uint64_t budget,
                        struct hr_op_kept *ret_kept)
 {
@@ -207,7 +222,8 @@ const struct hr_op hr_op_source_arrow = {
                .note = hr__column_source_note,
                .count = hr__column_source_count,
                .locate = arrow_locate,
+               .size = arrow_size,
                .key_name = hr__column_source_key_name,
                .key = hr__column_source_key},
-    .memory = {.kept = arrow_kept,                     .limit = arrow_limit},
+    .memory = {.kept = arrow_kept,                     .limit = arrow_limit            },
 };

@@ -120,6 +120,7 @@ const struct hr_op hr_op_source_lines = {
     .source = {.count = hr__shard_source_count,
                .locate = hr__shard_source_locate,
                .ahead = hr__shard_source_ahead,
+               .size = hr__shard_source_size,
                .key_name = lines_key_name,
                .key = lines_key},
     .memory = HR_SHARD_MEMORY,

@@ -152,6 +152,14 @@ static bool lmdb_locate(const void *params, const void *state, uint64_t index, c
     return true;
 }
 
+static uint64_t lmdb_size(const void *params, const void *state, uint64_t index)
+{
+    const struct hr_lmdb *lmdb = ((const struct source *)state)->lmdb;
+
+    (void)params;
+    return index < hr__lmdb_count(lmdb) ? hr__lmdb_entry_bytes(lmdb, index) : 0;
+}
+
 static const char *lmdb_key_name(const void *params, const void *state, size_t i)
 {
     (void)state;
@@ -204,6 +212,7 @@ const struct hr_op hr_op_source_lmdb = {
     .apply = lmdb_apply,
     .source = {.count = lmdb_count,
                .locate = lmdb_locate,
+               .size = lmdb_size,
                .key_name = lmdb_key_name,
                .key = lmdb_key},
 };

@@ -473,6 +473,7 @@ const struct hr_op hr_op_source_records = {
                .rows_own = true,
                .locate = hr__shard_source_locate,
                .ahead = hr__shard_source_ahead,
+               .size = hr__shard_source_size,
                .key_name = records_key_name,
                .key = records_key},
     .memory = HR_SHARD_MEMORY,

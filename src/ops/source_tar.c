@@ -674,6 +674,7 @@ const struct hr_op hr_op_source_tar = {
                .rows_own = true,
                .locate = hr__shard_source_locate,
                .ahead = hr__shard_source_ahead,
+               .size = hr__shard_source_size,
                .key_name = tar_key_name,
                .key = tar_key},
     .memory = HR_SHARD_MEMORY,

@@ -91,6 +91,7 @@ const struct hr_op hr_op_source_tfrecord = {
                .apply_rows = tfrecord_apply_rows,
                .rows_own = true,
                .locate = hr__shard_source_locate,
-               .ahead = hr__shard_source_ahead},
+               .ahead = hr__shard_source_ahead,
+               .size = hr__shard_source_size},
     .memory = HR_SHARD_MEMORY,
 };

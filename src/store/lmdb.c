@@ -436,12 +436,25 @@ struct hr_hash128 hr__lmdb_identity(const struct hr_lmdb *lmdb)
     return lmdb->identity;
 }
 
+static const struct leaf *find_leaf(const struct hr_lmdb *lmdb, uint64_t at)
+{
+    return &lmdb->leaves[HR_BISECT(lmdb->leaves, lmdb->leaf_count, first, at)];
+}
+
 enum hr_err hr__lmdb_entry(const struct hr_lmdb *lmdb, uint64_t at,
                            struct hr_lmdb_entry *ret_entry, struct hr_error *reterr)
 {
-    const struct leaf *leaf =
-        &lmdb->leaves[HR_BISECT(lmdb->leaves, lmdb->leaf_count, first, at)];
+    const struct leaf *leaf = find_leaf(lmdb, at);
 
     return get_entry(lmdb, leaf->page, lmdb->data + leaf->page * lmdb->page_bytes,
                      (uint32_t)(at - leaf->first), ret_entry, reterr);
+}
+
+uint64_t hr__lmdb_entry_bytes(const struct hr_lmdb *lmdb, uint64_t at)
+{
+    const struct leaf *leaf = find_leaf(lmdb, at);
+    const uint8_t *page = lmdb->data + leaf->page * lmdb->page_bytes;
+    const uint8_t *node = get_node(lmdb, page, (uint32_t)(at - leaf->first));
+
+    return node != NULL ? (uint64_t)get16(node + 6) + get32(node) : 0;
 }

@@ -36,4 +36,7 @@ HR_CHECK enum hr_err
 hr__lmdb_entry(const struct hr_lmdb *lmdb, uint64_t at, struct hr_lmdb_entry *ret_entry,
                struct hr_error *reterr);
 
+/* The bytes of entry `at` (< count), by what its leaf says: its value is not touched. */
+uint64_t hr__lmdb_entry_bytes(const struct hr_lmdb *lmdb, uint64_t at);
+
 #endif

@@ -310,6 +310,45 @@ def records_of_one_input_of_two_are_looked_at():
     check(graph("two.yaml", text), small, 10**6)
 
 
+def rare_table(kind, path, lines):
+    """False: its writer is not installed."""
+    try:
+        if kind == "arrow":
+            import pyarrow.ipc
+            table = pyarrow.table({"text": lines})
+            with pyarrow.ipc.new_file(path, table.schema) as file:
+                file.write_table(table, 1000)
+        else:
+            import lmdb
+            with lmdb.open(str(path), map_size=10**9, subdir=False) as env, env.begin(write=True) as entries:
+                for number, line in enumerate(lines):
+                    entries.put(b"%08d" % number, line.encode())
+    except ImportError:
+        return False
+    return True
+
+
+def rare_lines(kind, path, lines):
+    with gzip.open(path, "wt", compresslevel=1) as file:
+        file.writelines((line if kind == "lines" else json.dumps({"text": line})) + "\n" for line in lines)
+    return True
+
+
+@test
+def large_records_are_looked_at_where_the_source_knows_their_size():
+    """Two of 3000 are not among 512 that are evenly spread, in the order of the file or shuffled."""
+    lines = ["x" * (4000000 if number in (1003, 2001) else 50) for number in range(3000)]
+    for kind, order in [("lines", []), ("lines", ["order.shuffle: {}"]), ("jsonl", []), ("arrow", []), ("lmdb", [])]:
+        path = temp / f"rare-{kind}"
+        write = rare_lines if kind in ("lines", "jsonl") else rare_table
+        if not write(kind, path, lines):
+            continue
+        steps = steps_of(f"source.{kind}: {{path: \"${{data}}\"}}", *order, "batch.pad: {size: 2}")
+        enough, part = check(graph("rare.yaml", steps), path, 10**6, ["--threads", "2"])
+        assert not enough
+        print(f"# {part:.2f} {kind} {order}", flush=True)
+
+
 @test
 def deflated_arrays_are_part_of_the_budget():
     try:
