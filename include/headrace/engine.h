@@ -158,7 +158,8 @@ hr_iter_next(struct hr_iter *iter, struct hr_batch **ret_batch, struct hr_error 
 
 /* Like hr_iter_next with a timeout: returns HR_OK and sets *ret_batch to NULL if no batch
  * arrived within about `timeout_ns` (work that this thread has started is finished
- * first). For callers that must also handle other events, such as signals. */
+ * first; it starts none that reads over a network). For callers that must also handle
+ * other events, such as signals. */
 HR_API HR_CHECK enum hr_err
 hr_iter_next_for(struct hr_iter *iter, uint64_t timeout_ns, struct hr_batch **ret_batch,
                  struct hr_error *reterr);

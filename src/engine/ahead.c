@@ -26,20 +26,30 @@ static bool name_ranges(struct hr_engine *engine, const struct hr_program *p,
     return true;
 }
 
+/* Where the source's first record lies. */
+static bool source_is_remote(const struct hr_graph_node *n)
+{
+    const struct hr_op_source *source = &n->op->source;
+    char uri[HR_URI_MAX];
+    struct hr_range range;
+    const char *path;
+    uint64_t offset;
+
+    if (source->ahead != NULL && source->ahead(n->params, n->state, 0, 0, &range))
+        return hr__store_is_remote(range.uri, &path);
+    return source->locate != NULL &&
+           source->locate(n->params, n->state, 0, uri, sizeof uri, &offset) &&
+           hr__store_is_remote(uri, &path);
+}
+
 bool hr__ahead_is_remote(const struct hr_engine *engine)
 {
     const struct hr_program *p = &engine->stages[0].program;
-    struct hr_range range;
-    const char *path;
 
-    for (size_t k = 0; k < p->path_count; k++) {
-        const struct hr_graph_node *n = &engine->graph->nodes[p->paths[k].source];
-
-        if (p->paths[k].merge == NULL && n->op->source.ahead != NULL &&
-            p->paths[k].n > 0 && n->op->source.ahead(n->params, n->state, 0, 0, &range) &&
-            hr__store_is_remote(range.uri, &path))
+    for (size_t k = 0; k < p->path_count; k++)
+        if (p->paths[k].merge == NULL && p->paths[k].n > 0 &&
+            source_is_remote(&engine->graph->nodes[p->paths[k].source]))
             return true;
-    }
     return false;
 }
 

@@ -338,15 +338,16 @@ hr__engine_seed(struct hr_engine *engine, uint64_t seed, struct hr_error *reterr
 }
 
 /* Whether the consumer's thread makes batches too: always if there are no threads;
- * otherwise if waking one costs more than the batch. */
-static bool helps(const struct hr_engine *engine)
+ * otherwise if waking one costs more than the batch, and it is not to be back by a time
+ * at which it may still wait for a network. */
+static bool helps(const struct hr_engine *engine, uint64_t until_ns)
 {
     const struct hr_stage *last = &engine->stages[engine->stage_count - 1];
     double records = last->program.runs.size > 0 ? (double)last->program.runs.size : 1;
 
     if (engine->thread_count == 0)
         return true;
-    if (engine->options.timeout_ns > 0)
+    if (engine->options.timeout_ns > 0 || (engine->remote && until_ns != UINT64_MAX))
         return false;
     return engine->stages[0].record_ns > 0 &&
            engine->stages[0].record_ns * records < (double)engine->plan.help_ns;
@@ -417,7 +418,7 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
             *ret_batch = NULL;
             return HR_OK;
         }
-        if (helps(engine) &&
+        if (helps(engine, until_ns) &&
             hr__engine_work(engine, &engine->runners[engine->thread_count]))
             continue;
         /* A batch may be complete that had no room; its thread may be waiting in user
@@ -430,7 +431,7 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
             pthread_cond_broadcast(&engine->work); /* any of them may have work */
         else if (engine->idle > 0)
             pthread_cond_signal(&engine->work);
-        wait_for_batches(engine, helps(engine) && !waited,
+        wait_for_batches(engine, helps(engine, until_ns) && !waited,
                          until_ns < late_ns ? until_ns : late_ns);
     }
 }

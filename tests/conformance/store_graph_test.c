@@ -5,6 +5,7 @@
  */
 #include "core/alloc.h"
 #include "core/file.h"
+#include "core/str.h"
 #include "headrace/dataset.h"
 #include "store/index.h"
 #include "store/store.h"
@@ -12,6 +13,7 @@
 #include "tests/conformance/photos.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
+#include "tests/support/server.h"
 #include "tests/support/tar.h"
 
 #include <stdlib.h>
@@ -435,4 +437,68 @@ TEST(a_bad_object_is_named_by_its_uri)
     CHECK_HAS(outcome->error.message, "mem://bad/x.jpg");
     CHECK_EQ_STR(outcome->error.file, "mem://bad/x.jpg");
     outcome_free(outcome);
+}
+
+/* ---- a server that does not answer ---- */
+
+/* A plan by which the consumer's thread makes batches whatever they take. */
+static char *
+plan_that_helps(struct hr_graph *graph, const struct hr_iter_options *options)
+{
+    static const char key[] = "help_ns: ";
+    char *plan = NULL, *at;
+    struct hr_str edited;
+
+    CHECK_OK(hr_graph_plan(graph, options, HR_GRAPH_YAML, &plan, NULL));
+    at = strstr(plan, key);
+    CHECK(at != NULL);
+    hr__str_init(&edited);
+    hr__str_add_bytes(&edited, plan, (size_t)(at - plan));
+    hr__str_add(&edited, "help_ns: 1000000000000");
+    hr__str_add(&edited, at + strcspn(at, "\n"));
+    hr_free(plan);
+    return edited.text;
+}
+
+/* Eight objects come, eight do not. */
+TEST(a_wait_with_an_end_is_not_spent_at_a_server)
+{
+    const char *root = http_server_start(check_temp_dir());
+    char path[1024], text[2048];
+    struct outcome_job job;
+    struct hr_graph *graph;
+    struct hr_batch *batch;
+    struct hr_iter *iter;
+    enum hr_err code;
+    int got = 0, empty = 0;
+
+    setenv("HEADRACE_HTTP_STALL_MS", "3000", 1);
+    setenv("HEADRACE_HTTP_TRIES", "1", 1);
+    setenv("HEADRACE_HTTP_HEDGE", "0", 1);
+    snprintf(path, sizeof path, "%s/o", check_temp_dir());
+    CHECK_OK(hr__file_replace(path, "abc", 3, NULL));
+    snprintf(text, sizeof text,
+             "headrace: 1\npipeline:\n  - source.files: {path: \"%s\", suffixes: [],\n"
+             "      files: [o, o, o, o, o, o, o, o, f/stall=0/o, f/stall=0/o, "
+             "f/stall=0/o, f/stall=0/o, f/stall=0/o, f/stall=0/o, f/stall=0/o, "
+             "f/stall=0/o]}\n  - batch.stack: {size: 1}\n",
+             root);
+    job = outcome_job_with(text, 1, NULL);
+    graph = outcome_graph(&job, NULL);
+    CHECK(graph != NULL);
+    job.options.plan = plan_that_helps(graph, &job.options);
+    CHECK_OK(hr_iter_open(graph, &job.options, &iter, NULL));
+    do {
+        code = hr_iter_next_for(iter, UINT64_C(10000000), &batch, NULL);
+        if (code == HR_OK && batch != NULL)
+            got++;
+        else if (got == 8)
+            empty++;
+        hr_batch_unref(code == HR_OK ? batch : NULL);
+    } while (code == HR_OK && empty < 10);
+    CHECK_EQ_INT(code, HR_OK);
+    CHECK_EQ_INT(got, 8);
+    hr_iter_close(iter);
+    hr__free((char *)(uintptr_t)job.options.plan);
+    hr_graph_unref(graph);
 }

@@ -1,4 +1,6 @@
 """A service among peers that send what they should not: every one is refused by name, and nobody else is disturbed."""
+import http.server
+import itertools
 import json
 import os
 import random
@@ -310,6 +312,68 @@ def a_run_that_stands_still_stops_no_other():
             stopped.send_signal(signal.SIGCONT)
             out, err = stopped.communicate(timeout=LONG)
             assert out.strip() == wanted[1], err
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, *_):  # a client may hang up
+        pass
+
+
+class Objects(http.server.BaseHTTPRequestHandler):
+    """Serves objects of 1000 bytes. With `halts` it answers no request from the 500th on, until it goes on."""
+
+    protocol_version = "HTTP/1.1"
+    halts = False
+    count = itertools.count()
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def do_HEAD(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+
+    def do_GET(self):
+        if self.halts and next(self.count) >= 500:
+            self.asked.set()
+            self.goes_on.wait()
+        self.do_HEAD()
+        self.wfile.write(self.path.encode().ljust(1000, b"."))
+
+    def log_message(self, *_):
+        pass
+
+
+@test
+def a_server_that_does_not_answer_stops_no_other_run():
+    """A worker waits for it, and makes batches of another run meanwhile."""
+    server = Server(("127.0.0.1", 0), Objects)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    names = ", ".join(f'"{n}"' for n in range(2000))
+    objects = graph("objects.yaml", f"""pipeline:
+  - source.files: {{path: "http://127.0.0.1:{server.server_port}/", files: [{names}], suffixes: []}}
+  - batch.stack: {{size: 1}}
+""")
+    rows = graph("numbers.yaml", "pipeline:\n  - source.range: {n: 5000}\n  - batch.stack: {size: 10}\n")
+    wanted = [digest(objects), digest(rows)]
+    Objects.halts = True
+    os.environ["HEADRACE_HTTP_STALL_MS"] = "3600000"
+    try:
+        with Service(1) as service:
+            waits = start("run", objects, "--digest", "-q", "--service", service.address)
+            assert Objects.asked.wait(LONG)
+            for _ in range(2):
+                assert digest(rows, "--service", service.address) == wanted[1]
+            assert waits.poll() is None
+            Objects.goes_on.set()
+            out, err = waits.communicate(timeout=LONG)
+            assert out.strip() == wanted[0], err
+    finally:
+        del os.environ["HEADRACE_HTTP_STALL_MS"]
+        Objects.goes_on.set()
+        server.shutdown()
 
 
 main()
