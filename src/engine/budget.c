@@ -153,10 +153,12 @@ static uint64_t batch_of_items(const struct hr_stage *stage)
     const struct hr_plan_stage *plan = stage->program.plan;
     uint32_t batch = hr__plan_stage_batch(&stage->engine->plan, plan);
 
+    if (batch == HR_NO_NODE || nodes[batch].op->sequence.runs == NULL)
+        return 0;
     for (size_t i = 0; i < plan->sequence_count && plan->sequence[i] != batch; i++)
         if (nodes[plan->sequence[i]].op->kind != HR_OP_ORDER)
             return 0;
-    return hr__bytes_times((uint64_t)stage->program.runs.size, stage->seen.item);
+    return hr__bytes_times(hr__node_joins(&nodes[batch], NULL), stage->seen.item);
 }
 
 /* Raises the known sizes to the largest seen. Returns whether any grew. */

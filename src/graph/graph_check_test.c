@@ -126,6 +126,34 @@ TEST(right_orders_pass_and_count)
     }
 }
 
+TEST(what_reaches_a_node_at_most_is_known_after_filters_and_batches)
+{
+    static const struct {
+        const char *text;
+        int64_t reach;
+    } right[] = {
+        {"- test.filter\n",                                           100},
+        {"- test.filter\n- test.take: {size: 30}\n",                  30 },
+        {"- test.filter\n- test.batch: {size: 30}\n- test.unbatch\n", 100},
+        {"- test.filter\n- test.batch: {size: 30, drop_last: true}\n"
+         "- test.unbatch\n",                                 90 },
+        {"- test.expand\n",                                           -1 },
+        {"- test.expand\n- test.batch: {size: 30}\n- test.unbatch\n", -1 },
+    };
+
+    for (size_t i = 0; i < sizeof right / sizeof right[0]; i++) {
+        char text[512];
+        struct hr_graph *graph;
+
+        snprintf(text, sizeof text, "%s- test.source\n%s- test.view\n", HEAD,
+                 right[i].text);
+        graph = parse(text);
+        freeze(graph);
+        CHECK_EQ_INT(graph->nodes[graph->output].reach, right[i].reach);
+        hr_graph_unref(graph);
+    }
+}
+
 /* Inputs a and b of a zip, with these steps each. */
 #define PAIRS(a, b)                                                                      \
     HEAD "- test.source\n" a "  name: a\n- test.source\n" b                              \

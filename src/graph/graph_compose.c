@@ -70,6 +70,11 @@ bool hr__node_spans_records(const struct hr_graph_node *n)
     }
 }
 
+static uint64_t at_most(const struct hr_graph_node *n, uint64_t records)
+{
+    return n->reach >= 0 && (uint64_t)n->reach < records ? (uint64_t)n->reach : records;
+}
+
 uint64_t hr__node_joins(const struct hr_graph_node *n, const struct hr_schema *input)
 {
     const struct hr_op_sequence *op = &n->op->sequence;
@@ -82,6 +87,7 @@ uint64_t hr__node_joins(const struct hr_graph_node *n, const struct hr_schema *i
         op->runs(n->params, &runs);
     records =
         op->runs != NULL ? (uint64_t)runs.size : op->joins(n->params, n->state, input);
+    records = at_most(n, records);
     return records > 0 ? records : 1;
 }
 
@@ -89,8 +95,9 @@ uint64_t hr__node_holds(const struct hr_graph_node *n, const struct hr_schema *i
 {
     const struct hr_op_sequence *op = &n->op->sequence;
 
-    return op->runs != NULL || op->holds == NULL ? 0
-                                                 : op->holds(n->params, n->state, input);
+    if (op->runs != NULL || op->holds == NULL)
+        return 0;
+    return at_most(n, op->holds(n->params, n->state, input));
 }
 
 /* The number under which the node sees a value of one of its inputs. */

@@ -536,6 +536,40 @@ static enum hr_err count_merge(struct freeze *f, uint32_t node, int64_t *ret_rec
     return HR_OK;
 }
 
+/* Whether an EXPAND makes other records than those of batches. */
+static bool makes_children(const struct hr_graph *graph, const struct hr_graph_node *n)
+{
+    return n->schema.batch_rank >= graph->nodes[n->inputs[0]].schema.batch_rank;
+}
+
+/* Of `records` that come to the node, those that leave it; -1: unknown. */
+static int64_t count_joined(const struct hr_graph_node *n, int64_t records)
+{
+    if (n->op->sequence.count == NULL || records < 0)
+        return -1;
+    return count_of(n->op->sequence.count(n->params, (uint64_t)records));
+}
+
+/* Records of an epoch that leave a node at most, or -1. */
+static int64_t most_records(const struct hr_graph *graph, const struct hr_graph_node *n)
+{
+    switch (n->op->kind) {
+    case HR_OP_SOURCE:
+        return n->positions;
+    case HR_OP_ORDER:
+        return count_ordered(n, n->reach);
+    case HR_OP_EXPAND:
+        return makes_children(graph, n) ? -1 : n->reach;
+    case HR_OP_SEQUENCE:
+        return count_joined(n, n->reach);
+    case HR_OP_MERGE:
+    case HR_OP_ZIP:
+        return n->schema.records;
+    default:
+        return n->reach;
+    }
+}
+
 static enum hr_err count_node(struct freeze *f, uint32_t node)
 {
     struct hr_graph_node *n = &f->graph->nodes[node];
@@ -545,6 +579,7 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
     enum hr_err code = HR_OK;
 
     n->positions = -1;
+    n->reach = input != NULL ? most_records(f->graph, input) : -1;
     switch (n->op->kind) {
     case HR_OP_SOURCE:
         count_source(n);
@@ -558,14 +593,11 @@ static enum hr_err count_node(struct freeze *f, uint32_t node)
         records = -1;
         break;
     case HR_OP_EXPAND: /* taking batches apart gives the records that went in */
-        if (n->schema.batch_rank >= input->schema.batch_rank)
+        if (makes_children(f->graph, n))
             records = -1;
         break;
     case HR_OP_SEQUENCE:
-        if (n->op->sequence.count == NULL)
-            records = -1;
-        else if (records >= 0)
-            records = count_of(n->op->sequence.count(n->params, (uint64_t)records));
+        records = count_joined(n, records);
         break;
     case HR_OP_MERGE:
         code = count_merge(f, node, &records);

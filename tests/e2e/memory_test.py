@@ -374,6 +374,18 @@ def what_is_only_decoded_is_no_part_of_a_batch():
     check(path, folder, budget, ["--variant", "inline"])
 
 
+@test
+def batches_and_windows_have_no_more_records_than_the_epoch():
+    path = temp / "few.txt"
+    path.write_text(("x" * 1000000 + "\n") * 20)
+    keep = "record.filter: {expr: \"text.length != 3\"}"
+    for steps in [[], [keep], [keep, "order.shuffle: {window: 100}"]]:
+        budget = least(run_within(graph("few.yaml", steps_of(TEXTS, *steps, "batch.pad: {size: 64}")), path, 10**6, ["--threads", "2"])[1])
+        assert budget < 6 * 20 * 10**6 + 30 * 10**6, f"{budget} for 20 lines of 1 MB: {steps}"
+        part = check(temp / "few.yaml", path, budget, ["--threads", "2"])[1]
+        print(f"# {budget} {part:.2f} {steps}", flush=True)
+
+
 # ---- every op, every batcher ----
 
 MADE = "image.color_jitter: {brightness: 0.3}"  # makes the pixels
