@@ -125,10 +125,13 @@ static uint64_t step_size(const struct hr_engine *engine)
     return size;
 }
 
-/* A short last batch ends the longest rank's share, too. */
-static uint64_t step_end(const struct hr_engine *engine, uint64_t position)
+/* Where the ranks of a world are after the step in which one of them came to `position`.
+ * A short last batch ends the longest rank's share, too. A rank alone is where it is: a
+ * limit may have cut its batch. */
+static uint64_t
+step_end(const struct hr_engine *engine, uint64_t world, uint64_t position)
 {
-    uint64_t size = step_size(engine);
+    uint64_t size = world > 1 ? step_size(engine) : 1;
 
     return (position + size - 1) / size * size;
 }
@@ -203,7 +206,8 @@ enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
         .records = engine->earlier_records + engine->delivered_records,
         .moves = moves(engine),
         .even = even,
-        .end_position = even ? step_end(engine, source->at) : source->at,
+        .end_position =
+            even ? step_end(engine, world_of(engine), source->at) : source->at,
         .end_child = source->child};
 
     if (!engine->plan.ordered || engine->one_record)
@@ -392,7 +396,8 @@ move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr
             "give each rank its own state, or merge those of all ranks "
             "(hr_state_merge, in Python hr.merge_states)",
             reterr);
-    if (__builtin_mul_overflow(step_end(engine, s->end_position), s->world, &done) ||
+    if (__builtin_mul_overflow(step_end(engine, s->world, s->end_position), s->world,
+                               &done) ||
         done > HR_STATE_NUMBER_MAX)
         return hr__fail(reterr, HR_ERR_STATE,
                         "the iterator state's place is beyond the epoch's end");

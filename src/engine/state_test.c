@@ -22,6 +22,7 @@
 struct training {
     const char *text;
     enum hr_on_error on_error;
+    int64_t records_max; /* of a whole run */
     int64_t seen[RECORDS];
     char *states[WORLD_MAX], *merged;
     int world;
@@ -52,6 +53,7 @@ open_rank(const struct training *t, int rank, int world, const char *state,
     options.rank = rank;
     options.world = world;
     options.state = state;
+    options.records_max = t->records_max;
     return open_with(t, &options, ret_iter, error);
 }
 
@@ -252,6 +254,24 @@ TEST(a_state_without_bad_records_resumes_in_any_world)
     train(&t, t.states[0], 2, -1);
     for (int i = 0; i < RECORDS; i++)
         CHECK_EQ_INT(t.seen[i], i != 700);
+    forget(&t);
+}
+
+/* The limit cuts a batch; the same rank then goes on with batches that begin elsewhere.
+ */
+TEST(a_state_after_a_limit_resumes_in_any_world)
+{
+    struct training t = {.text = GRAPH(RANGE(1003) BATCH(8)), .records_max = 21};
+
+    train(&t, NULL, 1, -1);
+    CHECK_HAS(t.states[0], "\"end\":[21,0]");
+    t.records_max = 0;
+    train(&t, t.states[0], 1, 3);
+    CHECK_HAS(t.states[0], "\"end\":[45,0]");
+    train(&t, t.states[0], 3, 4);
+    train(&t, t.states[0], 2, -1);
+    for (int i = 0; i < RECORDS; i++)
+        CHECK_EQ_INT(t.seen[i], 1);
     forget(&t);
 }
 
