@@ -73,6 +73,15 @@ static const char *type_of(const struct hr_doc *value)
     }
 }
 
+static bool is_bytes(const struct hr_doc *value)
+{
+    uint64_t bytes;
+
+    if (value->kind == HR_DOC_STRING)
+        return hr__bytes_parse(value->as.string.text, &bytes) && bytes <= INT64_MAX;
+    return value->kind == HR_DOC_INT && value->as.integer >= 0;
+}
+
 /* Converts a value to its declared type in place; false if it has another type. */
 static bool fit(struct hr_doc *value, const char *type)
 {
@@ -87,10 +96,13 @@ static bool fit(struct hr_doc *value, const char *type)
         value->kind = HR_DOC_DOUBLE;
         value->as.number = (double)value->as.integer;
     }
-    if (strcmp(type, "path") == 0 || strcmp(type, "dtype") == 0)
+    if (strcmp(type, "path") == 0)
         return value->kind == HR_DOC_STRING;
+    if (strcmp(type, "dtype") == 0)
+        return value->kind == HR_DOC_STRING &&
+               hr_dtype_from_name(value->as.string.text) != HR_DTYPE_NONE;
     if (strcmp(type, "bytes") == 0)
-        return value->kind == HR_DOC_STRING || value->kind == HR_DOC_INT;
+        return is_bytes(value);
     if (strcmp(type, "enum") == 0)
         return value->kind != HR_DOC_LIST && value->kind != HR_DOC_MAP;
     return strcmp(type, type_of(value)) == 0;

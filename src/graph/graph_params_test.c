@@ -99,6 +99,12 @@ TEST(wrong_declarations_and_references_are_refused)
             "key \"typ\" is not known; did you mean \"type\"?");
     refused(PARAMS("a: {type: int, default: x}"), HR_ERR_TYPE, 2, 34,
             "declared as int, and this is the string \"x\"");
+    refused(PARAMS("a: {type: dtype, default: float33}"), HR_ERR_TYPE, 2, 36,
+            "declared as dtype, and this is the string \"float33\"");
+    refused(PARAMS("a: {type: bytes, default: 3XB}"), HR_ERR_TYPE, 2, 36,
+            "declared as bytes, and this is the string \"3XB\"");
+    refused(PARAMS("a: {type: bytes, default: -1}"), HR_ERR_TYPE, 2, 36,
+            "declared as bytes, and this is the int -1");
     refused(PARAMS("a: {type: 3}"), HR_ERR_TYPE, 2, 14, "\"type\" of parameter \"a\"");
     refused(HEAD "- test.source: {path: \"${x}\"}\n", HR_ERR_GRAPH, 3, 23,
             "the file declares no parameters");
