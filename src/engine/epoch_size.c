@@ -13,6 +13,11 @@
 enum hr_err
 hr__engine_check_options(const struct hr_iter_options *o, struct hr_error *reterr)
 {
+    if ((unsigned)o->variant > HR_VARIANT_PROCESSES ||
+        (unsigned)o->on_error > HR_ON_ERROR_SUBSTITUTE || (unsigned)o->even > HR_EVEN_PAD)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "variant, on_error or even is no value of its enum: initialise "
+                        "the options with hr_iter_options_init");
     if (o->threads < 0 || o->threads > 4096)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "threads must be 0 to 4096, not %d",
                         o->threads);

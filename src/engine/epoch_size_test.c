@@ -141,6 +141,16 @@ TEST(options_that_a_run_refuses_are_refused)
     options.rank = 3;
     options.world = 3;
     CHECK_ERR(HR_ERR_ARGUMENT, hr_graph_epoch_size(graph, &options, &size, NULL));
+    hr_iter_options_init(&options);
+    options.variant = (enum hr_variant)3;
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_graph_epoch_size(graph, &options, &size, NULL));
+    hr_iter_options_init(&options);
+    options.on_error = (enum hr_on_error)3;
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_graph_epoch_size(graph, &options, &size, NULL));
+    hr_iter_options_init(&options);
+    options.world = 1;
+    options.even = (enum hr_even)4;
+    CHECK_ERR(HR_ERR_ARGUMENT, hr_graph_epoch_size(graph, &options, &size, NULL));
     CHECK_ERR(HR_ERR_ARGUMENT, hr_graph_epoch_size(NULL, NULL, &size, NULL));
     CHECK_OK(hr_graph_epoch_size(graph, NULL, &size, NULL));
     CHECK_EQ_INT(size.batches, 5);
