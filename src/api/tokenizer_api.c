@@ -366,13 +366,14 @@ enum hr_err hr_tokenizer_encode_batch(struct hr_tokenizer *tokenizer,
     size_t bytes = 0, most;
     enum hr_err err;
 
+    if (values != NULL)
+        values->count = 0;
     if (tokenizer == NULL || (texts == NULL && count > 0) || values == NULL ||
         offsets == NULL)
         return null_argument(reterr);
     if (threads < 0 || threads > HR_TOKENIZER_THREADS_MAX)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "threads must be 0 to %d, not %d",
                         HR_TOKENIZER_THREADS_MAX, threads);
-    values->count = 0;
     for (size_t i = 0; i < count; i++) {
         HR_TRY(check_text(texts[i].data, texts[i].bytes, reterr));
         bytes += texts[i].bytes;

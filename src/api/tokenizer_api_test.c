@@ -292,8 +292,11 @@ TEST(wrong_arguments_are_refused)
               hr_tokenizer_append(t, text, HR_TOKENIZER_TEXT_MAX + 1, &values, &error));
     CHECK_HAS(error.message, "split it");
     CHECK_ERR(HR_ERR_ARGUMENT, hr_tokenizer_append(t, NULL, 1, &values, NULL));
+    CHECK_OK(hr_tokenizer_append(t, "a", 1, &values, NULL));
     CHECK_ERR(HR_ERR_ARGUMENT,
               hr_tokenizer_encode_batch(t, NULL, 0, 1000, &values, offsets, NULL));
+    CHECK_EQ_INT(values.count, 0);
+    hr_tokens_finish(&values);
     CHECK_ERR(HR_ERR_RANGE, hr_tokenizer_decode(t, &id, 1, text, 4, &bytes, &error));
     CHECK_HAS(error.message, "id 376 at position 0");
     id = -1;
