@@ -273,6 +273,28 @@ static int find_kind(const char *name, const struct bench_kind **ret_kind)
                      cli_nearest(name, names, count, nearest, sizeof(nearest)));
 }
 
+static void list_kinds(bool as_json)
+{
+    struct json json = {.out = stdout};
+
+    if (!as_json) {
+        for (const struct bench_kind *kind = bench_kinds; kind->name != NULL; kind++)
+            printf("%-10s %s\n", kind->name, kind->what);
+        return;
+    }
+    json_open(&json, NULL, '{');
+    json_open(&json, "benchmarks", '[');
+    for (const struct bench_kind *kind = bench_kinds; kind->name != NULL; kind++) {
+        json_open(&json, NULL, '{');
+        json_text(&json, "name", kind->name);
+        json_text(&json, "what", kind->what);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+    json_close(&json, '}');
+    json_end(&json);
+}
+
 static int bench_run_command(void *values, const struct cli_rest *rest)
 {
     const struct bench_options *options = values;
@@ -280,8 +302,7 @@ static int bench_run_command(void *values, const struct cli_rest *rest)
     int code;
 
     if (options->list || rest->count == 0) {
-        for (kind = bench_kinds; kind->name != NULL; kind++)
-            printf("%-10s %s\n", kind->name, kind->what);
+        list_kinds(options->json);
         return CLI_OK;
     }
     code = find_kind(rest->words[0], &kind);

@@ -639,6 +639,7 @@ def explain_measures_graphs_without_modes():
 @test
 def bench_lists_and_measures():
     assert "noop" in run("bench", "--list").stdout
+    assert "noop" in [each["name"] for each in run_json("bench", "--list")["benchmarks"]]
     result = run_json("bench", "noop", "-n", 2000, "--rounds", 2, "-q")
     assert result["unit"] == "ns per record" and all(c["median"] > 0 for c in result["cases"]), result
     result = run_json("bench", "jpeg", "--data", photos(), "--rounds", 1, "-q")
