@@ -16,8 +16,8 @@ typedef bool hr_progress_fn(void *user, uint64_t done, uint64_t all);
  * missing: landscapes. A folder is called after what stands in front: "balloon", "boat",
  * ... "tree", ten things; with more classes the things differ in colour, "balloon_1",
  * "balloon_2". Classes are numbered in the order of these names. Photo i depends only on
- * (seed, i). Existing photos of the same set are kept, so an interrupted call can be
- * repeated to continue. */
+ * i and the fields below except `count`. Existing photos of the same set are kept, so an
+ * interrupted call can be repeated to continue. */
 struct hr_synth_photos {
     uint64_t seed, count;
     int classes; /* default 10 */

@@ -125,7 +125,8 @@ struct hr_iter_options {
 HR_API void hr_iter_options_init(struct hr_iter_options *options);
 
 /* What a run delivers in an epoch; -1 where only the data tells (after filters and
- * expansions, and for sources without a length). Bad records that are skipped count. */
+ * expansions, and for sources without a length). Bad records that are skipped count, and
+ * records_max does not. */
 struct hr_epoch_size {
     int64_t records, batches; /* to this rank */
     int64_t batches_least;    /* to the rank that gets the fewest */

@@ -20,7 +20,8 @@ struct hr_param_info {
 
 struct hr_op_info {
     const char *name;
-    const char *kind; /* "source", "order", "map", "filter", "expand", "batch", "zip" */
+    const char *kind; /* "source", "order", "map", "filter", "expand", "batch", "zip",
+                         "merge" */
     const char *summary;
     const char *doc; /* Markdown, or NULL */
     uint32_t version;

@@ -67,7 +67,8 @@ struct hr_optimize_result {
  * records differ by more than `strictness` allows, or it is slower although rule headrace
  * took it for cheaper. States of runs of either (hr_iter_save) resume the other: exact,
  * with the same records as if nothing had changed. hr_graph_unref() it. HR_ERR_STATE if
- * the profile is of another graph; HR_ERR_CANCELLED if `progress` returned false.
+ * the profile lacks a node that might move; HR_ERR_CANCELLED if `progress` returned
+ * false.
  */
 HR_API HR_CHECK enum hr_err
 hr_graph_optimize(struct hr_graph *graph, const struct hr_profile *profile,

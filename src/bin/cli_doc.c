@@ -85,7 +85,7 @@ void cli_print_help(const struct cli_command *command, FILE *out)
 static const char exit_codes[] =
     "0 success\n1 something failed while running: a file, a record, memory\n"
     "2 the command line or the graph is wrong; nothing was run\n"
-    "130 stopped cleanly by Ctrl-C or SIGTERM";
+    "130 stopped cleanly by Ctrl-C or SIGTERM; a dispatcher or worker ends with 0";
 
 void cli_print_overview(FILE *out)
 {

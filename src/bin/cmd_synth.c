@@ -160,7 +160,8 @@ const struct cli_command cmd_synth = {
         "folder's name says what stands in front: a balloon, a boat, a car. names: many "
         "empty files in "
         "folders. range: a text file with one number per line. Photo i depends only on "
-        "the seed and i. Existing files are kept, so an interrupted run can continue.",
+        "i and the options other than --count. Existing files are kept, so an "
+        "interrupted run can continue.",
     CLI_OPTIONS(synth_table, struct synth_options),
     CLI_EXAMPLES(synth_examples),
     .defaults = &synth_defaults,
