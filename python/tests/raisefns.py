@@ -58,3 +58,13 @@ def leave(x: int) -> int:
 def plain(x: int) -> int:
     """The class of all."""
     raise Exception("just so")
+
+
+class Short:
+    """Has fewer items than it says."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> int:
+        return [0, 1][index]

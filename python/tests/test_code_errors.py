@@ -53,6 +53,13 @@ def test_the_class_of_an_exception_is_kept(fn: Any, kind: type[Exception], words
         assert type(error.__cause__).__name__ in str(error)
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_index_error_of_a_data_set_is_an_error_and_not_the_end(variant: Any) -> None:
+    with pytest.raises(LookupError, match="no item 2, although len") as error:
+        list(hr.from_dataset(raisefns.Short(), variant=variant).batch(3).loader(threads=1))
+    assert isinstance(error.value, hr.CodeError) and error.value.record == 2
+
+
 def test_what_is_no_error_is_a_code_error_in_a_worker() -> None:
     error = caught(raisefns.leave, "processes")
     assert "leaving" in str(error) and not isinstance(error, SystemExit)
