@@ -210,6 +210,18 @@ def test_a_state_that_lies_is_refused_or_does_no_harm() -> None:
     assert refused > 150
 
 
+def test_a_load_that_raises_keeps_the_state_loaded_before() -> None:
+    pipe, other = hr.range(60).shuffle().batch(4), hr.range(61).shuffle().batch(4)
+    state = state_after(pipe, 3)
+    rest = take(pipe.loader(seed=state["seed"], output="numpy"), 15)[3:]
+    loader = pipe.loader(output="numpy")
+    loader.load_state_dict(state)
+    for refused in (state_after(other, 2), {**state, "at": -1}):
+        with pytest.raises((hr.StateMismatchError, hr.FormatError)):
+            loader.load_state_dict(refused)
+    assert take(loader, 15) == rest
+
+
 def test_a_state_that_was_refused_is_not_forgotten() -> None:
     """Otherwise the next loop would silently start the epoch over."""
     pipe = hr.range(60).batch(4)
