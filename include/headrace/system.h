@@ -39,8 +39,8 @@ struct hr_part_info {
     char problem[512]; /* unless ready: why not, and what to do */
 };
 
-/* The i-th part: libraries, then what the kernel offers, then stores. Loads the library
- * to see whether it can be used. HR_ERR_RANGE past the end. */
+/* The i-th part: libraries that data are read with, then what the kernel offers, then
+ * stores. Loads the library to see whether it can be used. HR_ERR_RANGE past the end. */
 HR_API HR_CHECK enum hr_err hr_part_info(size_t at, struct hr_part_info *ret_info);
 
 HR_END_DECLS

@@ -476,9 +476,9 @@ const struct cli_command cmd_doctor = {
     .name = "doctor",
     .summary = "show what this build and this machine offer, for reports of bugs",
     .args = "",
-    .text = "Shows the machine, its limits, the libraries with their versions and the "
-            "stores that can be used, and warns of what costs speed or will fail, with "
-            "what to do. Changes nothing.",
+    .text = "Shows the machine, its limits, the libraries that data are read with, their "
+            "versions and the stores that can be used, and warns of what costs speed or "
+            "will fail, with what to do. Changes nothing.",
     CLI_OPTIONS(doctor_table, struct doctor_options),
     CLI_EXAMPLES(doctor_examples),
     .run = doctor_run,
