@@ -4115,7 +4115,7 @@ def record_classes(
 ) -> Pipeline:
     """Name the classes whose numbers a field has.
 
-    Operator `record.classes`, kind map, version 1; pure, zero copy, batched.
+    Operator `record.classes`, kind map, version 2; pure, zero copy, batched.
 
     For labels that come as numbers: in tables, arrays and data sets in Python. States,
     `inspect` and contact sheets then have the names, and resuming with others, or

@@ -88,13 +88,14 @@ static enum hr_err classes_infer(struct hr_infer *infer)
                               "field \"%s\" is %s; class numbers are integers",
                               field->name, hr__field_text(field, text, sizeof text));
     field->meaning = HR_MEANING_LABEL;
+    field->layout = HR_LAYOUT_NONE; /* class numbers are no pixels, also of a mask */
     field->classes = &names->classes;
     return HR_OK;
 }
 
 static enum hr_err classes_apply(struct hr_op_ctx *ctx)
 {
-    (void)ctx;
+    ctx->fields[0]->layout = HR_LAYOUT_NONE;
     return HR_OK;
 }
 
@@ -106,7 +107,7 @@ const struct hr_op hr_op_record_classes = {
            "others, or mixing with a source that numbers classes otherwise, is refused. "
            "The numbers stay as they are and are not checked: -1 for a record without a "
            "label is fine.",
-    .version = 1,
+    .version = 2,
     .kind = HR_OP_MAP,
     .traits = HR_TRAIT_PURE | HR_TRAIT_ZERO_COPY | HR_TRAIT_BATCHED,
     HR_PARAMS(classes_params, struct named),

@@ -103,6 +103,21 @@ def the_digest_covers_the_bytes_in_order():
 
 
 @test
+def class_numbers_are_no_pixels():
+    """An image whose levels are class numbers is cast as numbers, with a cache after it or not."""
+    steps = ["record.classes: {field: image, classes: [sky, road]}", "tensor.cast: {dtype: float32}"]
+    digests = set()
+    for more in ([], ["flow.cache: {}"]):
+        graph("classes.yaml", f"pipeline:\n  - source.files: {{path: {photos()}}}\n  - image.decode: {{}}\n" +
+              "".join(f"  - {step}\n" for step in [*steps, *more, "batch.pad: {size: 4}"]))
+        digests.add(run("run", "classes.yaml", "-q", "--digest").stdout.strip())
+    graph("numbers.yaml", f"pipeline:\n  - source.files: {{path: {photos()}}}\n  - image.decode: {{}}\n"
+          "  - tensor.cast: {dtype: float32, scale: false}\n  - batch.pad: {size: 4}\n")
+    digests.add(run("run", "numbers.yaml", "-q", "--digest").stdout.strip())
+    assert len(digests) == 1, digests
+
+
+@test
 def one_digest_for_any_threads_and_variant():
     digests = {
         run_json(*vision("--digest", "--epochs", 2, *more))["digest"]
