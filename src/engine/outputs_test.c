@@ -218,6 +218,26 @@ TEST(graphs_and_options_whose_batches_depend_on_those_before_are_refused)
     refused(GRAPH(RANGE(100) BATCH(4)), &options, "traces");
 }
 
+/* As hr_iter_save says: other worlds begin where the limit ended. */
+TEST(a_limit_may_cut_the_batch_of_a_rank_alone)
+{
+    struct hr_graph *graph = load(GRAPH(RANGE(100) BATCH(4)));
+    struct hr_iter_options options;
+    struct hr_outputs outputs;
+    struct hr_str state;
+
+    hr_iter_options_init(&options);
+    options.world = 1;
+    options.records_max = 5;
+    CHECK_OK(hr_graph_freeze(graph, NULL));
+    CHECK_OK(hr__outputs_init(&outputs, graph, &options, NULL));
+    hr__str_init(&state);
+    CHECK_OK(hr__outputs_state(&outputs, outputs.end, &state, NULL));
+    CHECK_HAS(hr__str_text(&state), "\"end\":[5,0]");
+    hr__str_finish(&state);
+    hr_graph_unref(graph);
+}
+
 TEST(states_that_do_not_fit_are_refused)
 {
     struct hr_graph *graph = load(GRAPH(RANGE(100) BATCH(4)));
