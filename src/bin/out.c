@@ -55,6 +55,14 @@ static int open_named(struct out *out)
     return fd;
 }
 
+/* A device, pipe or socket. */
+static bool is_special(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 int out_begin(struct out *out, const char *path)
 {
     int fd;
@@ -63,9 +71,14 @@ int out_begin(struct out *out, const char *path)
     if (strlen(path) >= sizeof(out->path))
         return cli_usage("the path '%.60s...' is too long", path);
     strncpy(out->path, path, sizeof(out->path) - 1);
-    fd = open_unnamed(path);
-    if (fd < 0)
-        fd = open_named(out);
+    out->in_place = is_special(path);
+    if (out->in_place) {
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+    } else {
+        fd = open_unnamed(path);
+        if (fd < 0)
+            fd = open_named(out);
+    }
     if (fd < 0)
         return cli_failed("cannot write %s: %s", path, strerror(errno));
     out->file = fdopen(fd, "w");
@@ -106,10 +119,11 @@ int out_commit(struct out *out)
 {
     int error = 0;
 
-    if (fflush(out->file) != 0 || ferror(out->file) || fsync(fileno(out->file)) != 0)
+    if (fflush(out->file) != 0 || ferror(out->file) ||
+        (!out->in_place && fsync(fileno(out->file)) != 0))
         error = errno != 0 ? errno : EIO;
     HR_KILL_POINT("out.synced");
-    if (error == 0 && out->temp[0] == '\0')
+    if (error == 0 && out->temp[0] == '\0' && !out->in_place)
         error = replace_by_unnamed(out);
     if (fclose(out->file) != 0 && error == 0)
         error = errno;
@@ -153,6 +167,10 @@ int out_probe(const char *path)
 
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
         return cli_failed("cannot write %s: it is a folder", path);
+    if (is_special(path)) /* opening a pipe waits for its reader */
+        return access(path, W_OK) == 0
+                   ? CLI_OK
+                   : cli_failed("cannot write %s: %s", path, strerror(errno));
     code = out_begin(&out, path);
     out_abort(&out);
     return code;

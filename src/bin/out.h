@@ -12,6 +12,7 @@
 /* A file being written in the folder of its final path. */
 struct out {
     char path[2048], temp[2080]; /* temp: "" while it has no name */
+    bool in_place;               /* a device or a pipe, which no file may replace */
     FILE *file;
 };
 

@@ -27,8 +27,8 @@
 
 struct hr_file_writer {
     int fd;
-    bool broken; /* a write failed */
-    char *path, *temporary;
+    bool broken;            /* a write failed */
+    char *path, *temporary; /* NULL: the path itself is written, a device or a pipe */
     char *gathered;
     size_t used;
 };
@@ -208,6 +208,14 @@ static int open_temporary(struct hr_file_writer *writer)
     return -1;
 }
 
+/* A device, pipe or socket, which no file may replace. */
+static bool is_special(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 enum hr_err hr__file_begin(const char *path, struct hr_file_writer **ret_writer,
                            struct hr_error *reterr)
 {
@@ -222,7 +230,10 @@ enum hr_err hr__file_begin(const char *path, struct hr_file_writer **ret_writer,
         free_writer(writer);
         return no_memory(reterr, "write", path);
     }
-    writer->fd = open_temporary(writer);
+    if (is_special(path))
+        writer->fd = open_file(path, O_WRONLY, 0);
+    else
+        writer->fd = open_temporary(writer);
     if (writer->fd < 0) {
         enum hr_err err = fail_at(reterr, "write", path);
 
@@ -323,13 +334,13 @@ static int sync_and_rename(struct hr_file_writer *writer)
         return -1;
     }
     HR_KILL_POINT("file.written");
-    if (fsync(fd) != 0)
+    if (writer->temporary != NULL && fsync(fd) != 0)
         return -1;
     writer->fd = -1;
     if (close(fd) != 0)
         return -1;
     HR_KILL_POINT("file.synced");
-    return rename(writer->temporary, writer->path);
+    return writer->temporary != NULL ? rename(writer->temporary, writer->path) : 0;
 }
 
 enum hr_err hr__file_commit(struct hr_file_writer *writer, struct hr_error *reterr)
@@ -357,7 +368,8 @@ void hr__file_abort(struct hr_file_writer *writer)
 {
     if (writer == NULL)
         return;
-    unlink(writer->temporary);
+    if (writer->temporary != NULL)
+        unlink(writer->temporary);
     free_writer(writer);
 }
 

@@ -28,7 +28,7 @@ HR_CHECK enum hr_err hr__file_replace(const char *path, const void *data, size_t
 /* The same in steps: begin returns a writer, commit renames, abort (NULL allowed) removes
  * the temporary file. commit and abort free the writer, also if commit fails. After a
  * failed write, abort. Small writes are gathered. The new file keeps the old one's mode;
- * a symbolic link at `path` is replaced, not followed. */
+ * a symbolic link at `path` is replaced, not followed. A device or pipe is written to. */
 struct hr_file_writer;
 HR_CHECK enum hr_err hr__file_begin(const char *path, struct hr_file_writer **ret_writer,
                                     struct hr_error *reterr);

@@ -6,6 +6,7 @@
 #include "tests/support/check.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -74,6 +75,24 @@ TEST(reading_obeys_the_limit_and_sizes_that_lie)
     CHECK_OK(hr__file_read("/proc/self/maps", 1 << 20, &data, &bytes, NULL));
     CHECK(bytes > 100);
     hr__free(data);
+    unlink(path);
+}
+
+TEST(a_pipe_is_written_and_stays)
+{
+    char path[512], got[8] = "";
+    struct stat info;
+    int fd;
+
+    snprintf(path, sizeof path, "%s/pipe", check_temp_dir());
+    CHECK_EQ_INT(mkfifo(path, 0600), 0);
+    fd = open(path, O_RDWR);
+    CHECK(fd >= 0);
+    CHECK_OK(hr__file_replace(path, "abc", 3, NULL));
+    CHECK_EQ_INT(read(fd, got, sizeof got), 3);
+    CHECK_EQ_STR(got, "abc");
+    CHECK(stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
+    close(fd);
     unlink(path);
 }
 

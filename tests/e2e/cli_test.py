@@ -3,8 +3,10 @@ import json
 import os
 import resource
 import shutil
+import stat
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(__file__))
 from support import Skip, at_place, example, graph, headrace, main, one_line, photos, run, run_json, temp, terminal, test
@@ -651,6 +653,19 @@ def bench_lists_and_measures():
 def colours_stay_off_pipes():
     for words in (["--help"], ["ops"], ["run", "--help"]):
         assert "\033" not in run(*words, env={"TERM": "xterm"}).stdout
+
+
+@test
+def a_pipe_is_written_and_stays():
+    """And so does a device, which root could replace by a file."""
+    pipe = temp / "pipe"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    run("plan", example("noop.yaml"), "-o", pipe)
+    reader.join()
+    assert got[0].startswith("headrace_plan: 1") and stat.S_ISFIFO(pipe.stat().st_mode), got
 
 
 @test
