@@ -264,14 +264,14 @@ static enum hr_err open_apply(struct groups *g, const struct hr_doc_pair *pair,
 /* {choice: at, of: weights or count}; NULL if out of memory. */
 static struct hr_doc *choice_part(size_t at, size_t count, const struct hr_doc *weights)
 {
-    struct hr_doc *part = hr__doc_new(HR_DOC_MAP), *of, *choice;
+    struct hr_doc *part = hr__doc_new(HR_DOC_MAP);
 
     if (part == NULL)
         return NULL;
-    of = weights != NULL ? hr__doc_copy(weights) : hr__doc_int((int64_t)count);
-    choice = hr__doc_int((int64_t)at);
-    if (choice != NULL && hr__doc_set(part, "choice", choice) == HR_OK && of != NULL &&
-        hr__doc_set(part, "of", of) == HR_OK)
+    if (hr__doc_set(part, "choice", hr__doc_int((int64_t)at)) == HR_OK &&
+        hr__doc_set(part, "of",
+                    weights != NULL ? hr__doc_copy(weights)
+                                    : hr__doc_int((int64_t)count)) == HR_OK)
         return part;
     hr__doc_destroy(part);
     return NULL;

@@ -506,6 +506,8 @@ TEST(sources_that_copy_nothing_show_their_files_bytes)
         CHECK_OK(op->apply(&ctx));
         if (again[0].data != first)
             check_failed(__FILE__, __LINE__, "%s copies", row->op);
+        for (size_t i = 0; i < n->count; i++)
+            hr__value_clear(&again[i]);
     }
     bench_finish(&b);
 }

@@ -261,8 +261,9 @@ static void *scribble(void *user)
     uint64_t state = (uint64_t)getpid();
     char *out = user;
 
-    for (;;)
+    while (out != NULL)
         out[draw(&state) % 16384] = (char)draw(&state);
+    return NULL;
 }
 
 /* Another thread of this peer writes everywhere while results are read. */
