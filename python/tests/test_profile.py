@@ -78,7 +78,7 @@ def test_ctrl_c_stops_it():
 
 
 def test_the_lock_of_many_small_functions_is_seen():
-    """Each of them is seen too rarely by itself."""
+    """Each of them is seen too rarely by itself. None says that the time was too short, as on a busy machine."""
 
     def function(at):
         return lambda value: value + at
@@ -86,6 +86,9 @@ def test_the_lock_of_many_small_functions_is_seen():
     pipe = hr.range(1000000)
     for at in range(80):
         pipe = pipe.map(function(at), outputs={"value": "int64"})
-    profile = pipe.batch(64).profile(seconds=2)
-    parts = [node.serial for node in profile if node.op == "code.map"]
+    for seconds in (2, 30):
+        profile = pipe.batch(64).profile(seconds=seconds)
+        parts = [node.serial for node in profile if node.op == "code.map"]
+        if None not in parts:
+            break
     assert len(parts) == 80 and all(part is not None and part > 0.7 for part in parts), parts
