@@ -172,9 +172,7 @@ static enum hr_err print(const struct hr_outputs *outputs, uint64_t number, bool
         s.position = s.records - (s.epoch - (uint64_t)outputs->options.epoch_first) *
                                      outputs->records;
     }
-    s.end_position = s.position;
-    if (s.world > 1) /* a rank alone is where it is: a limit may have cut its batch */
-        s.end_position = (s.position + outputs->step - 1) / outputs->step * outputs->step;
+    s.end_position = hr__state_step_end(s.world, outputs->step, s.position);
     hr__saved_print_head(&s, out);
     hr__state_print_classes(outputs->graph, out);
     hr__str_add(out, "}");

@@ -125,15 +125,9 @@ static uint64_t step_size(const struct hr_engine *engine)
     return size;
 }
 
-/* Where the ranks of a world are after the step in which one of them came to `position`.
- * A short last batch ends the longest rank's share, too. A rank alone is where it is: a
- * limit may have cut its batch. */
-static uint64_t
-step_end(const struct hr_engine *engine, uint64_t world, uint64_t position)
+uint64_t hr__state_step_end(uint64_t world, uint64_t step, uint64_t position)
 {
-    uint64_t size = world > 1 ? step_size(engine) : 1;
-
-    return (position + size - 1) / size * size;
+    return world > 1 ? (position + step - 1) / step * step : position;
 }
 
 /* ---- writing ---- */
@@ -207,7 +201,8 @@ enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out)
         .moves = moves(engine),
         .even = even,
         .end_position =
-            even ? step_end(engine, world_of(engine), source->at) : source->at,
+            even ? hr__state_step_end(world_of(engine), step_size(engine), source->at)
+                 : source->at,
         .end_child = source->child};
 
     if (!engine->plan.ordered || engine->one_record)
@@ -380,7 +375,7 @@ static enum hr_err refuse_move(const struct hr_engine *engine, const struct hr_s
 static enum hr_err
 move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr)
 {
-    uint64_t done;
+    uint64_t end, done;
 
     if (!moves(engine))
         return refuse_move(
@@ -396,9 +391,8 @@ move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr
             "give each rank its own state, or merge those of all ranks "
             "(hr_state_merge, in Python hr.merge_states)",
             reterr);
-    if (__builtin_mul_overflow(step_end(engine, s->world, s->end_position), s->world,
-                               &done) ||
-        done > HR_STATE_NUMBER_MAX)
+    end = hr__state_step_end(s->world, step_size(engine), s->end_position);
+    if (__builtin_mul_overflow(end, s->world, &done) || done > HR_STATE_NUMBER_MAX)
         return hr__fail(reterr, HR_ERR_STATE,
                         "the iterator state's place is beyond the epoch's end");
     s->base += done;

@@ -43,6 +43,10 @@ void hr__saved_print_head(const struct hr_saved *saved, struct hr_str *out);
 struct hr_graph;
 void hr__state_share(const struct hr_graph *graph, const struct hr_iter_options *options,
                      uint64_t *ret_rank, uint64_t *ret_world);
+/* Where the ranks of a world are after the step, of that many records each, in which one
+ * of them came to `position`. A short last batch ends the longest rank's share, too. A
+ * rank alone is where it is: a limit may have cut its batch. */
+uint64_t hr__state_step_end(uint64_t world, uint64_t step, uint64_t position);
 HR_CHECK enum hr_err hr__state_print(const struct hr_engine *engine, struct hr_str *out);
 HR_CHECK enum hr_err
 hr__state_restore(struct hr_engine *engine, const char *json, struct hr_error *reterr);

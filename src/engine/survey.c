@@ -31,8 +31,8 @@ struct sized {
 
 struct looks {
     struct hr_survey survey;
-    struct sized
-        largest[SURVEY_RUN]; /* of the records, by what cheap steps make of them */
+    /* Of the records, by what cheap steps make of them. */
+    struct sized largest[SURVEY_RUN];
 };
 
 static void keep_largest(struct sized *kept, size_t count, struct sized one)

@@ -71,20 +71,25 @@ static void find_used(struct hr_survey *s)
         s->used[p->out[f].slot] = SIZE_MAX;
 }
 
-/* Whether the records that leave a stage are those after its steps, all of which the
- * library can run by itself. */
+/* Whether the library can run all steps of a stage by itself. */
+static bool runs_without_code(const struct hr_program *p)
+{
+    for (size_t i = 0; i < p->step_count; i++)
+        if (p->steps[i].code != NULL)
+            return false;
+    return true;
+}
+
+/* Whether the records that leave a stage are those after its steps, without user code. */
 static bool passes_on(const struct hr_survey *s)
 {
     const struct hr_program *p = &s->program;
     const struct hr_graph_node *nodes = s->plan->graph->nodes;
 
-    for (size_t i = 0; i < p->step_count; i++)
-        if (p->steps[i].code != NULL)
-            return false;
     for (size_t i = 0; i < p->plan->sequence_count; i++)
         if (nodes[p->plan->sequence[i]].op->kind != HR_OP_ORDER)
             return false;
-    return p->expand.op == NULL;
+    return p->expand.op == NULL && runs_without_code(p);
 }
 
 static enum hr_err survey_init(struct hr_survey *s, size_t stage, struct hr_error *reterr)
@@ -218,21 +223,27 @@ static enum hr_err merge(struct hr_survey *s, const struct hr_step *step)
     return HR_OK;
 }
 
+static struct hr_op_ctx
+context(struct hr_survey *s, const struct hr_step *step, struct hr_error *error)
+{
+    return (struct hr_op_ctx){.params = step->params,
+                              .state = step->state,
+                              .node = step->node,
+                              .draw_id = step->draw_id,
+                              .when = step->when,
+                              .when_count = step->when_count,
+                              .thread = s->thread,
+                              .error = error,
+                              .id = &s->ids[step->path],
+                              .fields = s->fields,
+                              .field_count = step->field_count};
+}
+
 static enum hr_err
 run_step(struct hr_survey *s, const struct hr_step *step, bool *ret_drop)
 {
     struct hr_error error = {0};
-    struct hr_op_ctx ctx = {.params = step->params,
-                            .state = step->state,
-                            .node = step->node,
-                            .draw_id = step->draw_id,
-                            .when = step->when,
-                            .when_count = step->when_count,
-                            .thread = s->thread,
-                            .error = &error,
-                            .id = &s->ids[step->path],
-                            .fields = s->fields,
-                            .field_count = step->field_count};
+    struct hr_op_ctx ctx = context(s, step, &error);
 
     *ret_drop = false;
     if (step->merge != NULL)
@@ -320,7 +331,7 @@ bool hr__survey_look(struct hr_survey *s, struct hr_extent *most, uint64_t *ret_
 /* Children of a record to look at, evenly spaced. */
 #define SURVEY_CHILDREN 256u
 
-/* Notes the sizes of one child of `count`. */
+/* Notes the sizes of a child. */
 static void note_child(const struct hr_value *child, size_t fields, struct hr_extent *e,
                        uint64_t *bytes)
 {
@@ -346,15 +357,7 @@ static enum hr_err expand(struct hr_survey *s, struct hr_value *children)
     const struct hr_step *step = &p->expand;
     struct hr_extent *e = &s->one[step->node];
     struct hr_error error = {0};
-    struct hr_op_ctx ctx = {.params = step->params,
-                            .state = step->state,
-                            .node = step->node,
-                            .draw_id = step->draw_id,
-                            .thread = s->thread,
-                            .error = &error,
-                            .id = &s->ids[step->path],
-                            .fields = s->fields,
-                            .field_count = step->field_count};
+    struct hr_op_ctx ctx = context(s, step, &error);
     struct hr_value *parents = children + p->child_count;
     uint64_t count, seen, bytes = 0;
 
@@ -384,15 +387,12 @@ static enum hr_err expand(struct hr_survey *s, struct hr_value *children)
     return HR_OK;
 }
 
-/* Whether the library runs all steps of the stage, and an expansion follows. */
+/* Whether an expansion follows the steps, all without user code. */
 static bool expands(const struct hr_survey *s)
 {
     const struct hr_program *p = &s->program;
 
-    for (size_t i = 0; i < p->step_count; i++)
-        if (p->steps[i].code != NULL)
-            return false;
-    return p->expand.op != NULL && p->expand.code == NULL;
+    return p->expand.op != NULL && p->expand.code == NULL && runs_without_code(p);
 }
 
 static enum hr_err try_expand(struct hr_survey *s)
