@@ -1,5 +1,4 @@
 """The control port of a dispatcher, the commands that ask it, draining, and the log of events."""
-import http.client
 import json
 import os
 import random
@@ -14,7 +13,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from service_support import LONG, Service, begin, digest, free_port, token_file, wait_until
+from service_support import LONG, Service, ask, begin, digest, free_port, token_file, wait_until
 from support import graph, headrace, main, one_line, photos, run, run_json, source, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
@@ -27,16 +26,6 @@ numbers = """pipeline:
   - batch.stack: {size: 10}
 """
 WITH_CONTROL = ["--control", "127.0.0.1:0"]
-
-
-def ask(service, path, method="GET", body=None, headers={}):
-    """(status, body) of an answer."""
-    connection = http.client.HTTPConnection(service.dispatcher.control, timeout=LONG)
-    connection.request(method, path, body=body, headers=headers)
-    answer = connection.getresponse()
-    text = answer.read().decode()
-    connection.close()
-    return answer.status, text
 
 
 def metrics(service):

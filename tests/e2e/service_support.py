@@ -1,4 +1,5 @@
 """A dispatcher and workers as processes, for the tests of the service."""
+import http.client
 import json
 import socket
 import threading
@@ -94,6 +95,16 @@ class SlowLink:
 
 def digest(*words):
     return run("run", *words, "--digest", "-q").stdout.strip()
+
+
+def ask(service, path, method="GET", body=None, headers={}):
+    """(status, body) of an answer of the dispatcher's control port."""
+    connection = http.client.HTTPConnection(service.dispatcher.control, timeout=LONG)
+    connection.request(method, path, body=body, headers=headers)
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
 
 
 def wait_until(condition):

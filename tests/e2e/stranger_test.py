@@ -6,18 +6,16 @@ import os
 import pathlib
 import random
 import resource
-import select
 import signal
 import socket
 import struct
 import sys
 import threading
 import time
-import urllib.request
 
 sys.path.insert(0, os.path.dirname(__file__))
-from service_support import LONG, Service, begin, digest, free_port, token_file, wait_until
-from support import Skip, graph, headrace, main, one_line, run, start, temp, test
+from service_support import LONG, Service, ask, begin, digest, free_port, token_file, wait_until
+from support import Skip, graph, headrace, main, run, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
@@ -288,8 +286,7 @@ def ten_thousand_idle_connections_disturb_nobody():
 
 
 def stands_still(service):
-    with urllib.request.urlopen(f"http://{service.dispatcher.control}/v1/jobs", timeout=LONG) as answer:
-        return any(job["stands"] for job in json.load(answer)["jobs"])
+    return any(job["stands"] for job in json.loads(ask(service, "/v1/jobs")[1])["jobs"])
 
 
 @test

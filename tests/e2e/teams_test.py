@@ -1,12 +1,11 @@
 """A service with more workers than a run connects to."""
-import http.client
 import json
 import os
 import random
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from service_support import LONG, Service, digest, killed_run, wait_until
+from service_support import LONG, Service, ask, digest, killed_run, wait_until
 from support import graph, main, run, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
@@ -21,20 +20,12 @@ numbers = """pipeline:
 """
 
 
-def ask(service, path):
-    connection = http.client.HTTPConnection(service.dispatcher.control, timeout=LONG)
-    connection.request("GET", path)
-    text = connection.getresponse().read().decode()
-    connection.close()
-    return text
-
-
 def workers(service):
-    return json.loads(ask(service, "/v1/workers"))["workers"]
+    return json.loads(ask(service, "/v1/workers")[1])["workers"]
 
 
 def counter(service, name):
-    return next(int(line.split()[1]) for line in ask(service, "/metrics").splitlines() if line.startswith(name + " "))
+    return next(int(line.split()[1]) for line in ask(service, "/metrics")[1].splitlines() if line.startswith(name + " "))
 
 
 def used(service):
