@@ -66,8 +66,8 @@ struct hr_optimize_result {
  * new order, frozen; or the same graph if nothing moves or the new order was dropped: its
  * records differ by more than `strictness` allows, or it is slower although rule headrace
  * took it for cheaper. States of runs of either (hr_iter_save) resume the other: exact,
- * with the same records as if nothing had changed; not those of its text, read back,
- * which is another graph. hr_graph_unref() it. HR_ERR_STATE if
+ * with the same records as if nothing had changed. A graph read back from the result's
+ * text is another graph, which they do not resume. hr_graph_unref() it. HR_ERR_STATE if
  * the profile lacks a node that might move; HR_ERR_CANCELLED if `progress` returned
  * false.
  */

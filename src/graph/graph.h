@@ -78,10 +78,11 @@ struct hr_graph_node {
     size_t alias_count;
 
     /* frozen, composition (graph_compose.c): */
-    int64_t
-        positions;   /* of a node by number: its records, dropped ones included; or -1 */
-    int64_t reach;   /* records that come to it in an epoch at most, each of a batch for
-                        itself; or -1. Unlike positions, also after filters */
+    /* Of a node by number: its records, dropped ones included; or -1. */
+    int64_t positions;
+    /* The most records that can reach the node in an epoch, those of a batch counted one
+     * by one; or -1. Known after filters, too. */
+    int64_t reach;
     bool by_number;  /* its output records are a function of their number */
     bool describes;  /* it edits the description of a deferred value */
     bool made_after; /* rewritten: the values that it describes are made after it */
@@ -211,10 +212,10 @@ bool hr__node_orders_kept(const struct hr_graph_node *n);
  * before it. */
 bool hr__node_spans_records(const struct hr_graph_node *n);
 
-/* Records of the sizes in `input` that make an output of a node that joins records, as
- * far as an epoch has so many; 0: it joins none. */
+/* How many records of the sizes in `input` a node joins into one output, at most as many
+ * as reach it in an epoch; 0: it joins none. */
 uint64_t hr__node_joins(const struct hr_graph_node *n, const struct hr_schema *input);
-/* Records that a node holds at most, besides those of its runs. */
+/* The most records that a node holds, besides those of its runs. */
 uint64_t hr__node_holds(const struct hr_graph_node *n, const struct hr_schema *input);
 
 /* Whether a plan may make the values of this node's group earlier than the graph says,
