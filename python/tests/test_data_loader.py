@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import multiprocessing
@@ -31,6 +32,16 @@ import loaderfns  # noqa: E402
 from headrace.data_loader import DataLoader  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create", "ignore:'pin_memory' argument")
+
+
+@pytest.fixture(autouse=True)
+def collected_between_tests() -> Iterator[None]:
+    """An iterator of torch's that an error ends is garbage in a cycle. Collected while another one starts
+    its workers, it closes descriptors that are no longer its own."""
+    gc.disable()
+    yield
+    gc.enable()
+    gc.collect()
 
 
 def equal(a: Any, b: Any) -> bool:
