@@ -23,6 +23,7 @@
 #include "core/alloc.h"
 #include "core/cache_folder.h"
 #include "core/cpu.h"
+#include "net/version.h"
 #include "store/compress.h"
 #include "store/store.h"
 #include "store/xml.h"
@@ -133,6 +134,8 @@ static const struct {
     {"library", "liblz4",        "packed records that are written with LZ4",      hr__lz4_version       },
     {"library", "libcurl",       "http://, https:// and s3://",                   hr__store_curl_version},
     {"library", "libexpat",      "Pascal VOC, and lists of s3://",                hr__xml_version       },
+    {"library", "libevent",      "dispatchers, workers and .distribute()",        hr__event_version     },
+    {"library", "OpenSSL",       "TLS in a service",                              hr__ssl_version       },
     {"library", "libyaml",       "graph files",                                   libyaml_version       },
     {"library", "xxHash",        "fingerprints and checksums",                    xxhash_version        },
     {"system",  "io_uring",      "many reads in flight; without it threads read",

@@ -18,6 +18,7 @@
     F(base_new)                                                                          \
     F(del)                                                                               \
     F(free)                                                                              \
+    F(get_version)                                                                       \
     F(new)
 
 #define HR_EVENT_MEMBER(name_) __typeof__(event_##name_) *name_;

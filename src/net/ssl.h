@@ -33,6 +33,7 @@
     F(ERR_peek_error)                                                                    \
     F(ERR_peek_last_error)                                                               \
     F(ERR_reason_error_string)                                                           \
+    F(OpenSSL_version)                                                                   \
     F(SSL_CTX_ctrl)                                                                      \
     F(SSL_CTX_free)                                                                      \
     F(SSL_CTX_get0_certificate)                                                          \

@@ -153,7 +153,8 @@ def version_is_one_line_or_json():
 @test
 def doctor_shows_the_machine_and_says_what_to_do():
     text = run("doctor").stdout
-    for part in ["Machine", "Limits", "Libraries and kernel", "Stores", "Warnings", "libjpeg-turbo", "io_uring", "gluster"]:
+    for part in ["Machine", "Limits", "Libraries and kernel", "Stores", "Warnings", "libjpeg-turbo", "libevent", "OpenSSL",
+                 "io_uring", "gluster"]:
         assert part in text, f"no {part} in:\n{text}"
     facts = run_json("doctor")
     assert facts["version"] == run_json("version")["version"] and facts["operators"] >= len(run_json("ops"))
