@@ -376,7 +376,7 @@ static enum hr_err walk(struct opening *opening)
     while (decoder->in < decoder->object.bytes) {
         enum outcome outcome = OUTCOME_DAMAGED;
         uint64_t in = decoder->in, out = decoder->out;
-        bool stream, padding = false;
+        bool stream, large, padding = false;
 
         HR_TRY(is_stream(opening, &stream));
         if (!stream)
@@ -392,7 +392,11 @@ static enum hr_err walk(struct opening *opening)
         if (outcome == OUTCOME_CUT_SHORT)
             hr__fail(&opening->why, HR_ERR_FORMAT, "the file ends inside of a %s stream",
                      name);
+        large = in == 0 && hr__unpack_window_is_large(decoder->unpack);
         HR_TRY(add_damage(opening, in, out, outcome == OUTCOME_CUT_SHORT));
+        if (large && decoder->in == decoder->object.bytes) /* no stream of it is whole */
+            return hr__fail(opening->error, HR_ERR_LIMIT, "%s: %s", opening->packed->uri,
+                            opening->why.message);
     }
     return HR_OK;
 }

@@ -385,6 +385,7 @@ TEST(damage_anywhere_costs_the_stream_that_it_is_in)
             struct opened opened;
             struct file file;
             size_t at, stream = 0;
+            enum hr_err code;
 
             if (packings[i] == HR_PACKING_ZLIB) /* only of records with checksums */
                 break;
@@ -393,12 +394,50 @@ TEST(damage_anywhere_costs_the_stream_that_it_is_in)
             while (file.at[stream + 1] <= at)
                 stream++;
             file.packed.text[at] ^= (char)(1 + hr__rng_below(&file.rng, 255));
-            open_file(&opened, &file);
-            CHECK(check_streams(&opened, &file, stream) <= 1);
+            code = try_open(&opened, &roomy, file.packing, &file.packed);
+            if (code == HR_ERR_LIMIT) /* the only frame asks for too much memory */
+                CHECK_EQ_INT(file.streams, 1);
+            else
+                CHECK(code == HR_OK && check_streams(&opened, &file, stream) <= 1);
             close_file(&opened);
             file_finish(&file);
         }
 }
+
+#ifdef HR_ZSTD
+TEST(a_frame_that_asks_for_much_memory_is_damaged_unless_all_do)
+{
+    static const char *const texts[] = {"the first", "the second", "the third"};
+
+    for (unsigned large = 1; large < 8; large++) {
+        struct opened opened;
+        struct hr_str packed;
+        enum hr_err code;
+        char got[9];
+
+        hr__str_init(&packed);
+        for (size_t i = 0; i < 3; i++) {
+            size_t at = packed.length;
+
+            pack(HR_PACKING_ZSTD, 3, texts[i], strlen(texts[i]), &packed);
+            if (large >> i & 1)
+                memcpy(packed.text + at + 4, "\0\xff", 2); /* a window of 2^41 bytes */
+        }
+        code = try_open(&opened, &roomy, HR_PACKING_ZSTD, &packed);
+        if (large == 7) {
+            CHECK_ERR(HR_ERR_LIMIT, code);
+            CHECK_HAS(opened.error.message, "mem://packed_test: its window is larger");
+        } else {
+            CHECK_OK(code);
+            code = read_at(&opened, 0, sizeof got, got);
+            CHECK_ERR(large & 1 ? HR_ERR_FORMAT : HR_OK, code);
+            CHECK_HAS(opened.error.message, large & 1 ? "its window is larger" : "");
+        }
+        close_file(&opened);
+        hr__str_finish(&packed);
+    }
+}
+#endif
 
 TEST(a_file_that_is_cut_short_has_all_that_came_before)
 {

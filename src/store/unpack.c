@@ -30,6 +30,7 @@ struct hr_unpack {
 #ifdef HR_ZSTD
     ZSTD_DStream *zstd;
 #endif
+    bool large_window;
 };
 
 #ifdef HR_ZSTD
@@ -284,8 +285,10 @@ static enum hr_err run_zstd(struct hr_unpack *unpack, struct hr_unpack_io *io,
         return HR_OK;
     if (zstd.error_code(code) == ZSTD_error_memory_allocation)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    if (zstd.error_code(code) == ZSTD_error_frameParameter_windowTooLarge)
-        return hr__fail(reterr, HR_ERR_LIMIT,
+    unpack->large_window =
+        zstd.error_code(code) == ZSTD_error_frameParameter_windowTooLarge;
+    if (unpack->large_window)
+        return hr__fail(reterr, HR_ERR_FORMAT,
                         "its window is larger than 128 MiB: compress it again, with "
                         "--long=27 at most");
     return hr__fail(reterr, HR_ERR_FORMAT, "%s", zstd.error_name(code));
@@ -317,6 +320,11 @@ enum hr_err hr__unpack_run(struct hr_unpack *unpack, bool marks, struct hr_unpac
     if (unpack->trailer > 0)
         *ret_event = HR_UNPACK_MORE;
     return HR_OK;
+}
+
+bool hr__unpack_window_is_large(const struct hr_unpack *unpack)
+{
+    return unpack->large_window;
 }
 
 enum hr_err hr__unpack_all(enum hr_packing packing, const void *data, size_t bytes,

@@ -69,11 +69,13 @@ hr__unpack_resume(struct hr_unpack *unpack, unsigned char bits, unsigned char va
 
 /* Decodes until an event; HR_UNPACK_MARK only with `marks`. A checksum is checked where a
  * stream was decoded from its beginning. HR_ERR_FORMAT: damaged, the message says how and
- * names no file; what was decoded before is in the output. HR_ERR_LIMIT: the stream needs
- * more memory than 128 MiB. */
+ * names no file; what was decoded before is in the output. */
 HR_CHECK enum hr_err
 hr__unpack_run(struct hr_unpack *unpack, bool marks, struct hr_unpack_io *io,
                enum hr_unpack_event *ret_event, struct hr_error *reterr);
+/* Whether it failed because the stream asks for a window of more than 128 MiB, as damaged
+ * ones may. */
+bool hr__unpack_window_is_large(const struct hr_unpack *unpack);
 /* Unpacks one stream that holds exactly `room` bytes. The errors of hr__unpack_create and
  * hr__unpack_run, and HR_ERR_FORMAT for another size. */
 HR_CHECK enum hr_err
