@@ -28,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell starts background jobs with SIGINT ignored, which the programs under test would inherit.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "memory: measures the memory of processes, which says nothing under sanitizers")
+    config.addinivalue_line("markers", "fault: dies of a signal that sanitizers turn into an exit")
     config.addinivalue_line("markers", "fork: starts threads in a child of a program with threads")
     # A fresh seed for random examples, which the processes of pytest-xdist share.
     if config.option.hypothesis_seed is None:
@@ -52,6 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if (asan or tsan) and item.get_closest_marker("memory"):
             item.add_marker(pytest.mark.skip(reason="sanitizers keep what was freed, and shadows of all"))
+        if (asan or tsan) and item.get_closest_marker("fault"):
+            item.add_marker(pytest.mark.skip(reason="sanitizers end a process that gets this signal"))
         if tsan and item.get_closest_marker("fork"):
             item.add_marker(pytest.mark.skip(reason="TSan ends a child that starts a thread"))
 
