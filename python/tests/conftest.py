@@ -46,17 +46,23 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 LONGEST = ["worker_random", "training", "data_loader", "exit", "ext_life", "examples", "ext_refs", "close", "code"]
 
 
+# Markers of tests that say nothing under sanitizers.
+UNFIT = {
+    "memory": "sanitizers keep what was freed, and shadows of all",
+    "fault": "sanitizers end a process that gets this signal",
+    "fork": "ASan's allocator may be locked in the child, and TSan ends it",
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONGEST)
     program = ctypes.CDLL(None)  # see tools/sanitize-python
-    asan, tsan = hasattr(program, "__asan_init"), hasattr(program, "__tsan_init")
+    if not hasattr(program, "__asan_init") and not hasattr(program, "__tsan_init"):
+        return
     for item in items:
-        if (asan or tsan) and item.get_closest_marker("memory"):
-            item.add_marker(pytest.mark.skip(reason="sanitizers keep what was freed, and shadows of all"))
-        if (asan or tsan) and item.get_closest_marker("fault"):
-            item.add_marker(pytest.mark.skip(reason="sanitizers end a process that gets this signal"))
-        if tsan and item.get_closest_marker("fork"):
-            item.add_marker(pytest.mark.skip(reason="TSan ends a child that starts a thread"))
+        for marker, reason in UNFIT.items():
+            if item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True)
