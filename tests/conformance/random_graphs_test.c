@@ -451,6 +451,7 @@ static void check_mode(struct random_graph *m, uint64_t seed, const char *mode)
     t.job.options.errors_max =
         t.limited ? 1 + (int64_t)random_graph_below(m, 9) : 1000000;
     snprintf(ledger, sizeof ledger, "%s/ledger", check_temp_dir());
+    unlink(ledger);
     t.job.options.ledger = ledger;
     t.job.states = true;
     t.graph = outcome_graph(&t.job, NULL);
@@ -462,7 +463,6 @@ static void check_mode(struct random_graph *m, uint64_t seed, const char *mode)
         variants[i].run(&t, variants[i].name, variants[i].number);
     outcome_free(t.whole);
     hr_graph_unref(t.graph);
-    unlink(ledger);
 }
 
 static uint64_t from_environment(const char *name, uint64_t fallback)
