@@ -35,7 +35,7 @@ help:
 	@echo 'make debug-python      the same under a debug build of Python, checking reference counts'
 	@echo 'make soak-resume       kill training runs, resume with other ranks, compare (TRIALS=50 SEED=)'
 	@echo 'make soak-service      kill the processes of a service on a bad network, compare (KILLS=1000 SEED=; root for the network)'
-	@echo 'make nightly           run thousands of random graphs and pipelines and kill the service at its kill points (GRAPHS=10000 SEED= BUDGETS=300 EXAMPLES=2000 KILLS=1000)'
+	@echo 'make nightly           run thousands of random graphs and pipelines, the random tests again and again, and kill the service at its kill points (GRAPHS=10000 SEED= BUDGETS=300 EXAMPLES=2000 ROUNDS=20 KILLS=1000)'
 	@echo 'make torture           make the n-th allocation, read, open or thread fail, for every n'
 	@echo 'make neon              cross-build for aarch64 and run the pixel tests under qemu'
 	@echo 'make fuzz F=graph S=60 fuzz a target for S seconds (make fuzz F=list)'

@@ -46,6 +46,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 LONGEST = ["worker_random", "training", "data_loader", "exit", "ext_life", "examples", "ext_refs", "close", "code"]
 
 
+# HEADRACE_TEST_ROUNDS=n: only the tests that draw random numbers, n times each (make nightly).
+ROUNDS = int(os.environ.get("HEADRACE_TEST_ROUNDS", "0"))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if ROUNDS > 0 and "rng" in metafunc.fixturenames:
+        metafunc.parametrize("rng", range(ROUNDS), indirect=True)
+
+
 # Markers of tests that say nothing under sanitizers.
 UNFIT = {
     "memory": "sanitizers keep what was freed, and shadows of all",
@@ -56,6 +65,8 @@ UNFIT = {
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in LONGEST)
+    if ROUNDS > 0:
+        items[:] = [item for item in items if "rng" in getattr(item, "fixturenames", ())]
     program = ctypes.CDLL(None)  # see tools/sanitize-python
     if not hasattr(program, "__asan_init") and not hasattr(program, "__tsan_init"):
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -42,12 +43,12 @@ STARTED: list[subprocess.Popen[str]] = []
 
 @pytest.fixture(autouse=True)
 def no_process_is_left() -> Iterator[None]:
-    """One that hangs ends with its test."""
+    """One that hangs ends with its test, and so do its children."""
     yield
     while STARTED:
         process = STARTED.pop()
-        if process.poll() is None:
-            process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
 
 
@@ -63,7 +64,11 @@ def script(text: str, *args: str) -> subprocess.Popen[str]:
 def program(text: str, *args: str) -> subprocess.Popen[str]:
     here = str(pathlib.Path(__file__).parent)
     process = subprocess.Popen(
-        [sys.executable, "-c", text, here, *args], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", text, here, *args],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
     )
     STARTED.append(process)
     return process
