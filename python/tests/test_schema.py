@@ -94,3 +94,13 @@ def test_a_field_that_every_batch_has_is_refused() -> None:
 def test_tuples_need_names() -> None:
     with pytest.raises(hr.ArgumentError, match="names="):
         hr.from_columns((np.arange(3), np.arange(3))).batch(2).loader(schema=Pair)
+
+
+def test_of_a_field_that_is_written_nothing_remains() -> None:
+    pipe = hr.from_columns({"tokens": np.arange(12, dtype=np.int32).reshape(4, 3), "labels": list("abcd")})
+    masked = hr.ops.tokens_mask(pipe, mask_id=3, vocab_size=300)
+    labels = masked.fields["labels"].spec
+    assert pipe.fields["labels"].spec.dtype == "text"
+    assert (labels.dtype, labels.shape) == ("int32", (3,))
+    (batch,) = masked.batch(4).loader(output="numpy")
+    assert batch["labels"].shape == (4, 3) and batch["labels"].dtype == np.int32

@@ -151,7 +151,17 @@ static enum hr_err name_fields(struct hr_graph_node *n, const struct hr_schema *
     return HR_OK;
 }
 
-/* Finds or adds the bound fields in the output schema. */
+static bool is_taken(const struct hr_graph_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->field_count; i++) {
+        if (n->field_access[i] == HR_ACCESS_TAKE && strcmp(n->field_names[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Finds or adds the bound fields in the output schema. Of a field that is written nothing
+ * remains, unless the op takes it, too: its infer function then looks at what it was. */
 static enum hr_err bind_fields(const struct hr_graph_node *n, struct hr_schema *output,
                                struct hr_field **fields, struct hr_error *error)
 {
@@ -159,8 +169,11 @@ static enum hr_err bind_fields(const struct hr_graph_node *n, struct hr_schema *
         const char *name = n->field_names[i];
 
         fields[i] = hr__schema_find(output, name);
-        if (fields[i] != NULL && n->field_access[i] == HR_ACCESS_WRITE)
+        if (fields[i] != NULL && n->field_access[i] == HR_ACCESS_WRITE) {
+            if (!is_taken(n, name))
+                fields[i] = hr__schema_put(output, name);
             fields[i]->classes = NULL;
+        }
         if (fields[i] == NULL && n->field_access[i] != HR_ACCESS_WRITE)
             return missing(n, name, output, error);
         if (fields[i] == NULL)
