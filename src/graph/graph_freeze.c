@@ -151,10 +151,11 @@ static enum hr_err name_fields(struct hr_graph_node *n, const struct hr_schema *
     return HR_OK;
 }
 
-static bool is_taken(const struct hr_graph_node *n, const char *name)
+static bool
+binds(const struct hr_graph_node *n, const char *name, enum hr_param_access access)
 {
     for (size_t i = 0; i < n->field_count; i++) {
-        if (n->field_access[i] == HR_ACCESS_TAKE && strcmp(n->field_names[i], name) == 0)
+        if (n->field_access[i] == access && strcmp(n->field_names[i], name) == 0)
             return true;
     }
     return false;
@@ -167,32 +168,21 @@ static enum hr_err bind_fields(const struct hr_graph_node *n, struct hr_schema *
 {
     for (size_t i = 0; i < n->field_count; i++) {
         const char *name = n->field_names[i];
+        bool written = n->field_access[i] == HR_ACCESS_WRITE;
 
         fields[i] = hr__schema_find(output, name);
-        if (fields[i] != NULL && n->field_access[i] == HR_ACCESS_WRITE) {
-            if (!is_taken(n, name))
-                fields[i] = hr__schema_put(output, name);
-            fields[i]->classes = NULL;
-        }
-        if (fields[i] == NULL && n->field_access[i] != HR_ACCESS_WRITE)
+        if (fields[i] == NULL && !written)
             return missing(n, name, output, error);
-        if (fields[i] == NULL)
+        if (fields[i] == NULL || (written && !binds(n, name, HR_ACCESS_TAKE)))
             fields[i] = hr__schema_put(output, name);
         if (fields[i] == NULL)
             return hr__fail(error, HR_ERR_LIMIT,
                             "a record has at most %d fields, no room for \"%s\"",
                             HR_SCHEMA_FIELDS_MAX, name);
+        if (written)
+            fields[i]->classes = NULL;
     }
     return HR_OK;
-}
-
-static bool is_written(const struct hr_graph_node *n, const char *name)
-{
-    for (size_t i = 0; i < n->field_count; i++) {
-        if (n->field_access[i] == HR_ACCESS_WRITE && strcmp(n->field_names[i], name) == 0)
-            return true;
-    }
-    return false;
 }
 
 static void remove_taken(const struct hr_graph_node *n, struct hr_schema *output)
@@ -201,7 +191,7 @@ static void remove_taken(const struct hr_graph_node *n, struct hr_schema *output
         const char *name = n->field_names[i];
         struct hr_field *field;
 
-        if (n->field_access[i] != HR_ACCESS_TAKE || is_written(n, name))
+        if (n->field_access[i] != HR_ACCESS_TAKE || binds(n, name, HR_ACCESS_WRITE))
             continue;
         field = hr__schema_find(output, name);
         if (field != NULL)
@@ -292,7 +282,7 @@ static void number_values(struct freeze *f, struct hr_graph_node *n)
     for (size_t i = 0; i < n->schema.count; i++) {
         struct hr_field *field = &n->schema.fields[i];
 
-        if (field->slot == 0 || is_written(n, field->name))
+        if (field->slot == 0 || binds(n, field->name, HR_ACCESS_WRITE))
             field->slot = ++f->values;
     }
 }
