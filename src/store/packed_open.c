@@ -214,7 +214,7 @@ static enum hr_err try_stream(struct opening *opening, uint64_t at, bool *ret_wh
         *ret_whole = code == HR_OK && event == HR_UNPACK_END;
         opening->tried += *ret_whole ? 0 : decoder->out + 1;
         hr__packed_decoder_destroy(decoder);
-        if (code == HR_ERR_FORMAT || code == HR_ERR_LIMIT)
+        if (code == HR_ERR_FORMAT)
             code = HR_OK;
     }
     hr__packed_block_free(opening->packed->cache, scratch);
