@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/library.h"
 
 /* What the bytes look like, for messages; formats of libsndfile's come first. MP3 without
  * tags begins with a frame of layer III of MPEG 1, 2 or 2.5, with or without a checksum.
@@ -148,7 +149,6 @@ enum hr_err hr__sound_version(char *text, size_t room, struct hr_error *reterr)
 #else
     (void)text;
     (void)room;
-    return hr__fail(reterr, HR_ERR_STATE,
-                    "left out of this build: install libsndfile1-dev and build again");
+    return hr__library_left_out("libsndfile1-dev", reterr);
 #endif
 }

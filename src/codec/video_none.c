@@ -4,14 +4,13 @@
 #include "codec/video.h"
 
 #include "core/error.h"
+#include "core/library.h"
 
 enum hr_err hr__video_version(char *text, size_t room, struct hr_error *reterr)
 {
     (void)text;
     (void)room;
-    return hr__fail(reterr, HR_ERR_STATE,
-                    "left out of this build: install libavformat-dev and libswscale-dev "
-                    "and build again");
+    return hr__library_left_out("libavformat-dev and libswscale-dev", reterr);
 }
 
 enum hr_err

@@ -50,3 +50,9 @@ enum hr_err hr__library_load(struct hr_library *library, struct hr_error *reterr
     pthread_mutex_unlock(&library->mutex);
     return err;
 }
+
+enum hr_err hr__library_left_out(const char *packages, struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_STATE,
+                    "left out of this build: install %s and build again", packages);
+}

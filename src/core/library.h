@@ -41,4 +41,8 @@ struct hr_library {
 HR_CHECK enum hr_err
 hr__library_load(struct hr_library *library, struct hr_error *reterr);
 
+/* HR_ERR_STATE, for what this build has no library for: it lacked these of Debian's
+ * packages. */
+HR_CHECK enum hr_err hr__library_left_out(const char *packages, struct hr_error *reterr);
+
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/library.h"
 
 #ifdef HR_SERVICE
 #include "net/event.h"
@@ -25,8 +26,7 @@ enum hr_err hr__event_version(char *text, size_t room, struct hr_error *reterr)
 {
     (void)text;
     (void)room;
-    return hr__fail(reterr, HR_ERR_STATE,
-                    "left out of this build: install libevent-dev and build again");
+    return hr__library_left_out("libevent-dev", reterr);
 }
 #endif
 
@@ -44,7 +44,6 @@ enum hr_err hr__ssl_version(char *text, size_t room, struct hr_error *reterr)
 {
     (void)text;
     (void)room;
-    return hr__fail(reterr, HR_ERR_STATE,
-                    "left out of this build: install libssl-dev and build again");
+    return hr__library_left_out("libssl-dev", reterr);
 }
 #endif

@@ -1,6 +1,5 @@
 /*
- * net/version.h - the versions of the libraries that a service needs, for headrace
- * doctor.
+ * net/version.h - the versions of the libraries that a service needs, for hr_part_info().
  */
 #ifndef HR_NET_VERSION_H
 #define HR_NET_VERSION_H

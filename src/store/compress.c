@@ -114,8 +114,7 @@ static enum hr_err run_zstd(const struct hr_compressor *compressor, const void *
 enum hr_err hr__zstd_version(char *text, size_t room, struct hr_error *reterr)
 {
     (void)text, (void)room;
-    return hr__fail(reterr, HR_ERR_STATE,
-                    "left out of this build: install libzstd-dev and build again");
+    return hr__library_left_out("libzstd-dev", reterr);
 }
 #endif
 

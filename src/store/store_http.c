@@ -5,6 +5,7 @@
  * bytes beyond ASCII, '#') are percent-encoded. There are no lists: HTTP has none.
  */
 #include "core/error.h"
+#include "core/library.h"
 #include "store/store_internal.h"
 #include <stdio.h>
 #include <string.h>
@@ -97,9 +98,7 @@ enum hr_err hr__store_curl_version(char *text, size_t room, struct hr_error *ret
 {
     (void)text;
     (void)room;
-    return hr__fail(reterr, HR_ERR_STATE,
-                    "left out of this build: install libcurl4-openssl-dev and "
-                    "libexpat1-dev and build again");
+    return hr__library_left_out("libcurl4-openssl-dev and libexpat1-dev", reterr);
 }
 
 enum hr_err hr__store_without_http(const char *name, struct hr_object *object,

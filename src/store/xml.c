@@ -185,8 +185,7 @@ enum hr_err hr__xml_version(char *text, size_t room, struct hr_error *reterr)
 {
     (void)text;
     (void)room;
-    return hr__fail(reterr, HR_ERR_STATE,
-                    "left out of this build: install libexpat1-dev and build again");
+    return hr__library_left_out("libexpat1-dev", reterr);
 }
 
 enum hr_err hr__xml_fail(struct hr_xml *xml, enum hr_err code, const char *format, ...)
