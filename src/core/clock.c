@@ -3,9 +3,10 @@
  *
  * The TSC is used where CPUID calls it invariant. Its rate is the slope between the first
  * reading of both clocks and one at least 1 ms later (we spin if needed), accurate to
- * 1e-4. After a second the slope is accurate to 1e-7 and kept; from then on a conversion
- * costs one multiplication. Of several readings the quickest counts: the thread may lose
- * its core between the two clocks.
+ * 1e-4. It is measured again whenever the time since the first reading has doubled. After
+ * a second it is accurate to 1e-7 and kept; from then on a conversion costs one
+ * multiplication. Of several readings the quickest counts: the thread may lose its core
+ * between the two clocks.
  */
 #include "core/clock.h"
 
@@ -61,7 +62,9 @@ enum { TICKS_UNKNOWN, TICKS_TSC, TICKS_CLOCK };
 
 static pthread_once_t ticks_once = PTHREAD_ONCE_INIT;
 static atomic_int ticks_from;
-static _Atomic double ticks_slope; /* ns per tick; 0 until it is accurate enough */
+static _Atomic double ticks_slope; /* ns per tick, */
+/* until the counter is here; 0: not measured yet, UINT64_MAX: for good */
+static _Atomic uint64_t ticks_until;
 
 struct reading {
     uint64_t ns, ticks;
@@ -112,24 +115,34 @@ uint64_t hr__ticks(void)
     return ticks_source() == TICKS_TSC ? __rdtsc() : hr__now_ns();
 }
 
-double hr__tick_ns(void)
+static double measure_slope(void)
 {
-    double slope = atomic_load_explicit(&ticks_slope, memory_order_relaxed);
     struct reading now;
     uint64_t passed;
+    double slope;
 
-    if (ticks_source() != TICKS_TSC)
-        return 1;
-    if (slope != 0)
-        return slope;
     do {
         now = read_both();
         passed = now.ns - base.ns;
     } while (passed < 1000000);
     slope = (double)passed / (double)(now.ticks - base.ticks);
-    if (passed > 1000000000)
-        atomic_store_explicit(&ticks_slope, slope, memory_order_relaxed);
+    atomic_store_explicit(&ticks_slope, slope, memory_order_relaxed);
+    atomic_store_explicit(&ticks_until,
+                          passed > 1000000000 ? UINT64_MAX : 2 * now.ticks - base.ticks,
+                          memory_order_release);
     return slope;
+}
+
+double hr__tick_ns(void)
+{
+    uint64_t until;
+
+    if (ticks_source() != TICKS_TSC)
+        return 1;
+    until = atomic_load_explicit(&ticks_until, memory_order_acquire);
+    if (until == UINT64_MAX || __rdtsc() < until)
+        return atomic_load_explicit(&ticks_slope, memory_order_relaxed);
+    return measure_slope();
 }
 
 #else
