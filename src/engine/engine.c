@@ -337,20 +337,25 @@ hr__engine_seed(struct hr_engine *engine, uint64_t seed, struct hr_error *reterr
     return HR_OK;
 }
 
+static bool batches_take_less(const struct hr_engine *engine, uint64_t ns)
+{
+    const struct hr_stage *last = &engine->stages[engine->stage_count - 1];
+    double records = last->program.runs.size > 0 ? (double)last->program.runs.size : 1;
+
+    return engine->stages[0].record_ns > 0 &&
+           engine->stages[0].record_ns * records < (double)ns;
+}
+
 /* Whether the consumer's thread makes batches too: always if there are no threads;
  * otherwise if waking one costs more than the batch, and it is not to be back by a time
  * at which it may still wait for a network. */
 static bool helps(const struct hr_engine *engine, uint64_t until_ns)
 {
-    const struct hr_stage *last = &engine->stages[engine->stage_count - 1];
-    double records = last->program.runs.size > 0 ? (double)last->program.runs.size : 1;
-
     if (engine->thread_count == 0)
         return true;
     if (engine->options.timeout_ns > 0 || (engine->remote && until_ns != UINT64_MAX))
         return false;
-    return engine->stages[0].record_ns > 0 &&
-           engine->stages[0].record_ns * records < (double)engine->plan.help_ns;
+    return batches_take_less(engine, engine->plan.help_ns);
 }
 
 static enum hr_err how_it_ended(struct hr_engine *engine, struct hr_error *reterr)
@@ -364,11 +369,11 @@ static enum hr_err how_it_ended(struct hr_engine *engine, struct hr_error *reter
 }
 
 /* Sleeps until batches are ready. If waking this thread costs more than making one, until
- * half of those that may be ready are, but no longer than `help_ns`: a later record may
+ * half of those that may be ready are, but no longer than `wake_ns`: a later record may
  * block its thread for any time. */
 static void wait_for_batches(struct hr_engine *engine, bool several, uint64_t until_ns)
 {
-    uint64_t begin = hr__now_ns(), soon_ns = begin + engine->plan.help_ns;
+    uint64_t begin = hr__now_ns(), soon_ns = begin + engine->plan.wake_ns;
     struct hr_runner *runner = &engine->runners[engine->thread_count];
     uint64_t ticks = hr__ticks();
 
@@ -431,7 +436,8 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
             pthread_cond_broadcast(&engine->work); /* any of them may have work */
         else if (engine->idle > 0)
             pthread_cond_signal(&engine->work);
-        wait_for_batches(engine, helps(engine, until_ns) && !waited,
+        wait_for_batches(engine,
+                         !waited && batches_take_less(engine, engine->plan.wake_ns),
                          until_ns < late_ns ? until_ns : late_ns);
     }
 }

@@ -25,6 +25,7 @@ static const struct hr_plan_item top[] = {
     {"threads_reason", HR_PLAN_REASON, AT(threads_reason), 0, 0, NULL},
     {"ordered",        HR_PLAN_BOOL,   AT(ordered), 0, 1, NULL},
     {"help_ns",        HR_PLAN_U64,    AT(help_ns), 0, NS_MAX, NULL},
+    {"wake_ns",        HR_PLAN_U64,    AT(wake_ns), 0, NS_MAX, NULL},
 };
 #undef AT
 

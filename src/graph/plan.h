@@ -127,6 +127,8 @@ struct hr_plan {
     char threads_reason[HR_PLAN_REASON_MAX];
     uint64_t help_ns; /* the consumer's thread makes batches too if one takes less than
                          this; 0: only when there are no threads */
+    uint64_t wake_ns; /* if a batch takes less than this, the consumer's thread sleeps
+                         until several are ready, but no longer than this; 0: until one */
     struct hr_plan_memory memory;
 };
 

@@ -20,8 +20,9 @@
 #define REQUEST_BYTES ((uint64_t)2 << 20)
 /* Records that take longer gain nothing by waiting, prepared, for a worker process. */
 #define OVERLAP_NS 50000000u
-/* Below this, making a batch is cheaper than waking a thread for it. */
-#define HELP_NS 300000u
+/* Below this, making a batch is cheaper than waking a thread for it (help_ns, wake_ns).
+ */
+#define WAKE_NS 300000u
 
 static enum hr_plan_variant
 variant_of(const struct hr_plan *plan, const struct hr_opt_settings *settings,
@@ -96,7 +97,7 @@ void hr__pass_parallel(struct hr_plan *plan, const struct hr_opt_settings *setti
         snprintf(plan->threads_reason, sizeof plan->threads_reason,
                  "the CPUs that this process may use");
     }
-    plan->help_ns = plan->threads > 0 ? HELP_NS : 0;
+    plan->help_ns = plan->wake_ns = plan->threads > 0 ? WAKE_NS : 0;
     for (size_t i = 0; i < plan->stage_count; i++)
         divide_work(plan, &plan->stages[i], settings, remote);
 }

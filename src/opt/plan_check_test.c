@@ -143,6 +143,7 @@ TEST(edited_plans_that_the_graph_allows_give_the_same_bytes)
         {CHAIN, "parallelism: 2",      1, "parallelism: 1",            ""},
         {CHAIN, "batches_ahead: 63",   1, "batches_ahead: 1",          ""},
         {CHAIN, "help_ns: 300000",     1, "help_ns: 0",                ""},
+        {CHAIN, "wake_ns: 300000",     1, "wake_ns: 0",                ""},
         {CHAIN, REASON,                1, cut,                         ""},
         {CHAIN, REASON,                2, cut,                         ""},
         {CHAIN, REASON,                3, cut,                         ""},
