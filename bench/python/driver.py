@@ -72,7 +72,8 @@ def memory_bytes(root: int) -> int:
 
 def run(command: list[str], memory: bool = False) -> dict[str, Any]:
     """The JSON that a process prints last; with "memory", also the peak memory of its tree."""
-    env = {**os.environ, "BENCH_BEGIN": repr(time.monotonic())}
+    env = {**os.environ, "BENCH_BEGIN": repr(time.monotonic()), "PYTHONPYCACHEPREFIX": f"{tempfile.gettempdir()}/bench"}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     over, peak = threading.Event(), 0
 
