@@ -193,9 +193,10 @@ static unsigned char *bytes_of(size_t bytes)
 
 static void put_bytes(const struct place *place, const char *name, size_t bytes)
 {
+    const char *uri = in(place, name); /* first: where there is no server, it skips */
     unsigned char *data = bytes_of(bytes);
 
-    place->put(in(place, name), data, bytes);
+    place->put(uri, data, bytes);
     free(data);
 }
 
