@@ -396,6 +396,24 @@ def test_a_step_is_not_in_the_module() -> None:
         hr.decode  # noqa: B018
 
 
+def test_a_module_is_imported_without_the_pipeline_unless_a_step_has_its_name() -> None:
+    script = """
+import pkgutil, sys
+import headrace as hr
+from headrace import pickling
+assert "headrace.pickling" in sys.modules and "headrace.pipeline" not in sys.modules
+try:
+    hr.batch
+except AttributeError as error:
+    print(error)
+print(sorted(m.name for m in pkgutil.iter_modules(hr.__path__) if hasattr(hr.Pipeline, m.name)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "hr.files('photos').batch(...)" in done.stdout
+    assert done.stdout.endswith("['batch', 'loader']\n")
+
+
 def test_what_is_said_of_other_names_is_there() -> None:
     for words, names in other_names._SAID.items():
         for name in names.split():
