@@ -175,7 +175,7 @@ struct outcome *outcome_run(const struct outcome_job *job)
     graph = outcome_graph(job, &o->error);
     o->code = graph == NULL ? o->error.code
                             : hr_iter_open(graph, &job->options, &iter, &o->error);
-    while (o->code == HR_OK &&
+    while (o->code == HR_OK && (job->batches_max == 0 || o->batches < job->batches_max) &&
            (o->code = hr_iter_next(iter, &batch, &o->error)) == HR_OK) {
         add(o, job, before, iter, batch);
         hr_batch_unref(batch);

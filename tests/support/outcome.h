@@ -13,7 +13,7 @@
 #define OUTCOME_NODES 8
 
 struct outcome {
-    enum hr_err code; /* HR_ERR_END on success */
+    enum hr_err code; /* HR_ERR_END on success, HR_OK if it was stopped */
     struct hr_error error;
     char detail[64]; /* of the error, truncated */
     size_t batches, room;
@@ -35,8 +35,9 @@ struct outcome_job {
     struct hr_graph_param params[8];
     size_t param_count;
     struct hr_iter_options options;
-    bool states; /* save after each batch */
-    bool first;  /* keep the first batch */
+    bool states;        /* save after each batch */
+    bool first;         /* keep the first batch */
+    size_t batches_max; /* stop after these, without an error; 0: run to the end */
     /* NULL, or registers what a graph needs before it is opened, such as code. */
     enum hr_err (*prepare)(void *user, struct hr_graph *graph, struct hr_error *reterr);
     void *user;
