@@ -126,10 +126,17 @@ _NAMES = {
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
+def _may_be_step(name: str) -> bool:
+    """False for a module: `from . import name` asks for an attribute first, and a worker process needs no pipeline."""
+    from importlib.machinery import PathFinder
+
+    named_alike = name in ("batch", "loader")
+    return named_alike or not (name.startswith("_") or PathFinder.find_spec(f"{__name__}.{name}", __path__))
+
+
 def __getattr__(name: str) -> Any:
     import importlib
     import sys
-    from importlib.machinery import PathFinder
 
     if name == "__codecs__":  # made when it is asked for: it loads libcurl and others
         found: Any = {
@@ -141,11 +148,8 @@ def __getattr__(name: str) -> Any:
         found = importlib.import_module(f".{name}", __name__)
     elif name in _MODULE_OF:
         found = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
-    elif name not in ("batch", "loader") and PathFinder.find_spec(f"{__name__}.{name}", __path__) is not None:
-        # `from . import name` looks here before it imports the module: a worker process needs no pipeline.
-        raise AttributeError(f"module 'headrace' has no attribute '{name}'", name=name)
     else:
-        step = not name.startswith("_") and hasattr(importlib.import_module(".pipeline", __name__).Pipeline, name)
+        step = _may_be_step(name) and hasattr(importlib.import_module(".pipeline", __name__).Pipeline, name)
         hint = f": it is a step, as in hr.files('photos').{name}(...)" if step else ""
         # With name and obj the interpreter adds "Did you mean".
         raise AttributeError(f"module 'headrace' has no attribute '{name}'{hint}", name=name, obj=sys.modules[__name__])
