@@ -20,8 +20,7 @@
 #define REQUEST_BYTES ((uint64_t)2 << 20)
 /* Records that take longer gain nothing by waiting, prepared, for a worker process. */
 #define OVERLAP_NS 50000000u
-/* Below this, making a batch is cheaper than waking a thread for it (help_ns, wake_ns).
- */
+/* help_ns, wake_ns: below this, making a batch is cheaper than waking a thread. */
 #define WAKE_NS 300000u
 
 static enum hr_plan_variant
