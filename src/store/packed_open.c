@@ -14,7 +14,9 @@
 #define CUT_BYTES ((uint64_t)256 << 10)    /* that do not count where a file ends early */
 #define CUT_GZIP_BYTES ((uint64_t)1 << 20) /* gzip: of streams that are longer */
 #define CUT_GZIP_RATIO 16
-#define TRIED_RATIO 16 /* bytes decoded in search of streams, by those of the file */
+#define GZIP_LEAST 18      /* bytes of a member */
+#define DEFLATE_RATIO 1032 /* the most that it reaches */
+#define TRIED_RATIO 16     /* bytes decoded in search of streams, by those of the file */
 
 /* ---- cuts ---- */
 
@@ -244,23 +246,26 @@ static enum hr_err find_stream(struct opening *opening, uint64_t at, uint64_t *r
     return HR_OK;
 }
 
-/* How many bytes a damaged member of gzip had, modulo 4 GiB: its last four bytes say so.
- * 0: not known. */
-static enum hr_err
-read_length(struct opening *opening, uint64_t begin, uint64_t end, uint64_t *ret_length)
+/* How many bytes a damaged member of gzip had, whose decoding began at `in` and `out`: it
+ * says so at its end. But if the checksum there is that of what was decoded, it is the
+ * length that is wrong. 0: not known. */
+static enum hr_err find_length(struct opening *opening, uint64_t in, uint64_t out,
+                               uint64_t end, uint64_t *ret_length)
 {
-    const unsigned char *at;
+    const struct hr_packed_decoder *decoder = opening->decoder;
+    struct hr_gzip_trailer trailer;
     const void *data;
 
     *ret_length = 0;
-    if (opening->packed->packing != HR_PACKING_GZIP || end - begin < 18)
+    if (opening->packed->packing != HR_PACKING_GZIP || end - in < GZIP_LEAST)
         return HR_OK;
-    HR_TRY(hr__window_get(&opening->window, end - 4, 4, &data, opening->error));
-    at = data;
-    *ret_length = (uint64_t)at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 |
-                  (uint64_t)at[3] << 24;
-    if (*ret_length / 1032 > end - begin) /* deflate cannot */
-        *ret_length = 0;
+    HR_TRY(hr__window_get(&opening->window, end - HR_GZIP_TRAILER, HR_GZIP_TRAILER, &data,
+                          opening->error));
+    trailer = hr__gzip_trailer(data);
+    if (decoder->in > in && trailer.checksum == hr__unpack_checksum(decoder->unpack))
+        *ret_length = decoder->out - out;
+    else if (trailer.length / DEFLATE_RATIO <= end - in)
+        *ret_length = trailer.length;
     return HR_OK;
 }
 
@@ -295,7 +300,7 @@ find_trusted(struct opening *opening, uint64_t in, uint64_t out, uint64_t *ret_t
     *ret_trusted = opening->safe > out ? opening->safe : out;
     if (opening->packed->packing != HR_PACKING_GZIP || bytes > CUT_GZIP_BYTES)
         return HR_OK;
-    HR_TRY(read_length(opening, in, decoder->object.bytes, &length));
+    HR_TRY(find_length(opening, in, out, decoder->object.bytes, &length));
     if (length / CUT_GZIP_RATIO > decoded || length < decoded / CUT_GZIP_RATIO)
         *ret_trusted = decoder->out;
     return HR_OK;
@@ -315,7 +320,7 @@ add_damage(struct opening *opening, uint64_t in, uint64_t out, bool cut_short)
     HR_TRY(find_stream(opening, in + 1, &damage.next));
     cut_short = cut_short && damage.next == decoder->object.bytes;
     if (!cut_short)
-        HR_TRY(read_length(opening, in, damage.next, &length));
+        HR_TRY(find_length(opening, in, out, damage.next, &length));
     if (cut_short)
         HR_TRY(find_trusted(opening, in, out, &trusted));
     if (!packed->cache->limits.checked)

@@ -404,6 +404,31 @@ TEST(damage_anywhere_costs_the_stream_that_it_is_in)
         }
 }
 
+/* What follows a damaged member stays at its place, whichever byte is wrong. */
+TEST(a_damaged_member_of_gzip_keeps_its_length)
+{
+    for (uint64_t round = 0; round < 40; round++) {
+        struct opened opened;
+        struct file file;
+        size_t stream, begin, at;
+
+        file_init(&file, HR_PACKING_GZIP, 1500 + round, 5000);
+        stream = (size_t)hr__rng_below(&file.rng, file.streams);
+        begin = file.at[stream];
+        at = round < 32
+                 ? file.at[stream + 1] - 1 - round % 8 /* of the trailer */
+                 : begin + (size_t)hr__rng_below(&file.rng, file.at[stream + 1] - begin);
+        file.packed.text[at] ^= (char)(1 + hr__rng_below(&file.rng, 255));
+        open_file(&opened, &file);
+        if (file.begins[stream] < file.begins[stream + 1]) {
+            CHECK_EQ_INT(hr__packed_object(opened.packed)->bytes, file.plain.length);
+            CHECK_EQ_INT(check_streams(&opened, &file, stream), 1);
+        }
+        close_file(&opened);
+        file_finish(&file);
+    }
+}
+
 #ifdef HR_ZSTD
 TEST(a_frame_that_asks_for_much_memory_is_damaged_unless_all_do)
 {

@@ -17,7 +17,6 @@
 #include "core/error.h"
 #include "core/library.h"
 
-#define GZIP_TRAILER 8 /* CRC-32 and length */
 #define ZLIB_TRAILER 4 /* Adler-32 */
 
 struct hr_unpack {
@@ -117,6 +116,13 @@ const char *hr__packing_name(enum hr_packing packing)
     return names[packing];
 }
 
+struct hr_gzip_trailer hr__gzip_trailer(const void *data)
+{
+    const unsigned char *at = data;
+
+    return (struct hr_gzip_trailer){read_u32(at), read_u32(at + 4)};
+}
+
 /* ---- life ---- */
 
 enum hr_err hr__unpack_create(enum hr_packing packing, struct hr_unpack **ret_unpack,
@@ -185,7 +191,7 @@ start_deflate(struct hr_unpack *unpack, bool raw, struct hr_error *reterr)
     }
     unpack->raw = raw;
     unpack->trailer =
-        raw ? unpack->packing == HR_PACKING_GZIP ? GZIP_TRAILER : ZLIB_TRAILER : 0;
+        raw ? unpack->packing == HR_PACKING_GZIP ? HR_GZIP_TRAILER : ZLIB_TRAILER : 0;
     return code == Z_OK ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
 }
 
@@ -325,6 +331,11 @@ enum hr_err hr__unpack_run(struct hr_unpack *unpack, bool marks, struct hr_unpac
 bool hr__unpack_window_is_large(const struct hr_unpack *unpack)
 {
     return unpack->large_window;
+}
+
+uint32_t hr__unpack_checksum(const struct hr_unpack *unpack)
+{
+    return (uint32_t)unpack->deflate.adler;
 }
 
 enum hr_err hr__unpack_all(enum hr_packing packing, const void *data, size_t bytes,

@@ -30,6 +30,14 @@ bool hr__packing_is_zlib(const void *data, size_t bytes);
 enum hr_packing hr__packing_of_name(const char *name);
 const char *hr__packing_name(enum hr_packing packing);
 
+/* The last bytes of a member of gzip (RFC 1952). */
+struct hr_gzip_trailer {
+    uint32_t checksum; /* CRC-32 of what it unpacks to */
+    uint32_t length;   /* of that, modulo 4 GiB */
+};
+#define HR_GZIP_TRAILER 8
+struct hr_gzip_trailer hr__gzip_trailer(const void *data);
+
 struct hr_unpack;
 
 /* HR_ERR_MEMORY; HR_ERR_UNSUPPORTED if the build reads no zstd, or libzstd is not there.
@@ -76,6 +84,9 @@ hr__unpack_run(struct hr_unpack *unpack, bool marks, struct hr_unpack_io *io,
 /* Whether it failed because the stream asks for a window of more than 128 MiB, as damaged
  * ones may. */
 bool hr__unpack_window_is_large(const struct hr_unpack *unpack);
+/* Of gzip and zlib: the checksum of what was decoded, after a stream that failed at its
+ * end or has ended. */
+uint32_t hr__unpack_checksum(const struct hr_unpack *unpack);
 /* Unpacks one stream that holds exactly `room` bytes. The errors of hr__unpack_create and
  * hr__unpack_run, and HR_ERR_FORMAT for another size. */
 HR_CHECK enum hr_err
