@@ -16,15 +16,15 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
-from . import _headrace, arrow_rows, fieldspec, key_columns, seeding, structure
+from . import _headrace, arrow_rows, fieldspec, seeding, structure
 from ._check import checked_op, nearest
 from ._numpy import np
 from ._types import Variant
+from .dataset_call import DatasetCall
 from .errors import ArgumentError, CodeError
 from .fieldspec import Spec
 from .identity import identity, name_of
 from .node import Node
-from .pickling import Holder
 from .pipeline import Outputs, Pipeline
 from .structure import Structure, leaves, split
 from .user_code import Code, check_options, pickled
@@ -72,54 +72,6 @@ def _declared(layout: Layout, item: Any, outputs: Mapping[str, Spec] | None, wha
     if outputs is None:
         return layout.declare(item, what)
     return {name: outputs[name] for name in leaves(layout.items)}
-
-
-class DatasetCall(Holder):
-    """Record i of a dataset; can be pickled if the dataset can.
-
-    An IndexError is an error here, not the end, since the length is known.
-    """
-
-    __slots__ = ("_columns", "arrow", "layout")
-
-    def __init__(self, dataset: Any, layout: Layout | None, arrow: object = None) -> None:
-        self.dataset, self.layout = dataset, layout
-        self.arrow = arrow  # its rows, which the engine then reads without calling this
-        self._columns = key_columns.of(dataset, () if layout is None else leaves(layout.items))
-
-    def __reduce__(self) -> Any:
-        return DatasetCall, (self.dataset, self.layout)
-
-    def with_dataset(self, dataset: Any) -> DatasetCall:
-        """The same for another form of the data set."""
-        return DatasetCall(dataset, self.layout)
-
-    def __call__(self, index: int) -> Any:
-        try:
-            item = self.dataset[index]
-        except (IndexError, StopIteration) as error:
-            raise LookupError(f"there is no item {index}, although len() says so: {error}") from error
-        return item if self.layout is None else split(self.layout.items, item)
-
-    @property
-    def keys(self) -> int:
-        """The fields that records are known by before they are made, as bits."""
-        return sum(1 << at for at, column in enumerate(self._columns) if column is not None)
-
-    def key(self, field: int, index: int) -> Any:
-        """The value of a field, a number or a text, without the rest of the record."""
-        return key_columns.checked(self._columns[field][index])
-
-    @property
-    def several(self) -> Callable[[list[int]], list[Any]] | None:
-        """The records of a list of indices, for a dataset that reads several at once better."""
-        return None if getattr(self.dataset, "__getitems__", None) is None else self._several
-
-    def _several(self, indices: list[int]) -> list[Any]:
-        items = self.dataset.__getitems__(indices)
-        if self.layout is None or not isinstance(items, (list, tuple)):
-            return list(items) if isinstance(items, tuple) else items
-        return [split(self.layout.items, item) for item in items]
 
 
 @checked_op("code.source")
@@ -249,7 +201,7 @@ def _settle_dataset(dataset: Any, names: tuple[str, ...] | None, what: str, stan
     parts = () if isinstance(layout.items, str) else layout.items.parts
     direct = not parts or (len(parts) > 1 and isinstance(first, tuple) and all(isinstance(p, str) for p in parts))
     arrow = arrow_rows.of(dataset, layout.items) if code.outputs is None and not code.flags else None
-    call: Any = DatasetCall(dataset, None if direct else layout, arrow)
+    call: Any = DatasetCall(dataset, None if direct else layout.items, arrow)
     if direct and type(dataset) in (list, tuple, np.ndarray):
         call = dataset.__getitem__
     declared = _declared(layout, first, code.outputs, what)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
-from headrace.dataset import DatasetCall
+from headrace.dataset_call import DatasetCall
 from severalfns import Columns, Damaged, Drawing, Several, Short, Stopping
 
 
