@@ -11,7 +11,6 @@ added to it, neither the working directory nor the folder of this package.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pickle
 import select
@@ -116,7 +115,7 @@ class Nursery:
     def ask(self, message: dict[str, Any], fds: list[int], answer: bool = True) -> dict[str, Any]:
         """Send a message with descriptors, and wait for what comes back."""
         try:
-            socket.send_fds(self.sock, [json.dumps(message).encode()], fds)
+            socket.send_fds(self.sock, [pickle.dumps(message)], fds)
         except OSError as error:
             raise CodeError(f"the process that starts workers ended (exit status {self.process.poll()})") from error
         return self._answer() if answer else {}
@@ -135,7 +134,7 @@ class Nursery:
         if not data:
             when = " while it imported your code" if self.threads == 0 else ""
             raise CodeError(f"the process that starts workers ended{when} (exit status {self.process.wait()})")
-        message: dict[str, Any] = json.loads(data)
+        message: dict[str, Any] = pickle.loads(data)
         if "error" in message:
             raise CodeError(
                 f"a worker process cannot import your code: {message['error']}", detail=message.get("detail", "")

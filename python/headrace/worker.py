@@ -5,7 +5,7 @@ request. It has a single thread, so forking is safe; it takes a millisecond, and
 the pages of modules and data. If an import has started threads, the nursery reports that
 instead, and the parent starts every worker as a separate nursery.
 
-Messages on the socket are JSON objects, with descriptors attached to those of the parent. All
+Messages on the socket are pickled dicts, with descriptors attached to those of the parent. All
 processes end when the socket is closed or the parent dies; a nursery without workers ends
 after some idle time.
 """
@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import json
 import os
 import pickle
 import select
@@ -29,12 +28,15 @@ from typing import Any
 from . import _headrace, pickling, seeding
 
 HEADER_BYTES = 1 << 16
+_ERROR_CHARS, _DETAIL_CHARS = 4000, 8000  # of a message, so that it fits: a character may take 4 bytes
 IDLE_SECONDS = 20.0  # after which a nursery without workers ends
 _END_SECONDS = 1.0  # for a worker whose socket is closed to end
 _CODES_KEPT = 64
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 64 << 20  # freed memory that a worker keeps, at most
+
+_IMPORT_OBJECTS = 50_000  # between collections: what imports make stays
 
 importing = False  # the user's script or functions, in this process
 
@@ -44,21 +46,25 @@ Found = tuple[str, Callable[..., Any]]
 def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     """A message and its descriptors; None at end of file."""
     data, fds, _, _ = socket.recv_fds(sock, HEADER_BYTES, 2)
-    return (json.loads(data), fds) if data else None
+    return (pickle.loads(data), fds) if data else None
 
 
 def _reply(sock: socket.socket, **message: Any) -> None:
-    sock.sendall(json.dumps(message).encode())
+    sock.sendall(pickle.dumps(message))
 
 
 def _load(fds: list[int]) -> dict[str, Found]:
     """The functions from the parent's memory files, with what they need imported."""
     global importing
     importing = True
+    threshold = gc.get_threshold()
+    gc.set_threshold(_IMPORT_OBJECTS, *threshold[1:])
     try:
         return _import(fds)
     finally:
         importing = False
+        if gc.get_threshold()[0] == _IMPORT_OBJECTS:  # the user's script has set none
+            gc.set_threshold(*threshold)
 
 
 def _import(fds: list[int]) -> dict[str, Found]:
@@ -206,7 +212,16 @@ def _nursery(sock: socket.socket) -> None:
     except BaseException as error:  # noqa: BLE001 - goes to the parent
         import traceback
 
-        _reply(sock, error=f"{type(error).__name__}: {error}", detail=traceback.format_exc())
+        try:
+            words = str(error)
+        except Exception:  # noqa: BLE001 - of the user's class
+            words = "it has no words"
+        text, detail = f"{type(error).__name__}: {words}", traceback.format_exc()
+        if len(text) > _ERROR_CHARS:
+            text = text[: _ERROR_CHARS - 1] + "…"
+        if len(detail) > _DETAIL_CHARS:
+            detail = "…" + detail[1 - _DETAIL_CHARS :]
+        _reply(sock, error=text, detail=detail)
         return
     gc.collect()
     gc.freeze()  # the collector never visits what was imported, so its pages stay shared

@@ -107,3 +107,20 @@ class Dies:
         elif x == 13:
             os._exit(int(self.how))
         return x
+
+
+class Stays:
+    """Cannot be read in another process."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __call__(self, x: int) -> int:
+        return x
+
+    def __reduce__(self) -> object:
+        return _raised, (type(self.error), self.error.args)
+
+
+def _raised(kind: type[Exception], args: tuple[object, ...]) -> None:
+    raise kind(*args)

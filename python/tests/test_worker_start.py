@@ -215,6 +215,22 @@ def test_an_error_says_how_a_worker_ended(function: Callable[[int], int], words:
     assert caught.value.record == 13
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ValueError("no file"), "ValueError: no file"),
+        (ValueError("\U0001f300" * 300_000), "ValueError: \U0001f300\U0001f300"),
+        (ValueError("bad \ud800 name"), "ValueError: bad "),
+        (badfns.NoWords(), "NoWords: it has no words"),
+    ],
+    ids=["short", "long", "surrogate", "no words"],
+)
+def test_an_error_says_why_code_cannot_be_imported(error: Exception, words: str) -> None:
+    pipe = hr.range(40).map(badfns.Stays(error), variant="processes", outputs={"value": hr.spec("int64")}).batch(4)
+    with pytest.raises(hr.CodeError, match=f"a worker process cannot import your code: {words}"):
+        list(pipe.loader(threads=2))
+
+
 def test_close_ends_a_loop_whose_workers_are_still_importing(children: Callable[[], set[int]]) -> None:
     loader = hr.range(100).map(stuckfns.HangsInWorkers(), variant="processes").batch(4).loader(threads=2)
     errors: list[BaseException] = []
