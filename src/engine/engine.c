@@ -400,6 +400,7 @@ static void time_out(struct hr_engine *engine)
 static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
                                struct hr_batch **ret_batch, struct hr_error *reterr)
 {
+    struct hr_runner *caller = &engine->runners[engine->thread_count];
     uint64_t timeout_ns = engine->options.timeout_ns, late_ns = UINT64_MAX;
 
     if (timeout_ns > 0 && engine->waiting_ns == 0)
@@ -423,13 +424,11 @@ static enum hr_err next_locked(struct hr_engine *engine, uint64_t until_ns,
             *ret_batch = NULL;
             return HR_OK;
         }
-        if (helps(engine, until_ns) &&
-            hr__engine_work(engine, &engine->runners[engine->thread_count]))
+        if (helps(engine, until_ns) && hr__engine_work(engine, caller))
             continue;
         /* A batch may be complete that had no room; its thread may be waiting in user
          * code. */
-        if (engine->lacked_room &&
-            hr__engine_pump(engine, &engine->runners[engine->thread_count]))
+        if (engine->lacked_room && hr__engine_pump(engine, caller))
             continue;
         /* It may have filled a block while it helped: a sleeping thread must see that. */
         if (engine->idle > 0 && engine->plan.memory.release_wait_ns > 0)
@@ -467,7 +466,7 @@ enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
     caller->handle = pthread_self();
     hr__engine_enter(caller);
     hr__meter_adopt(&caller->meter);
-    (void)hr__meter_begin(caller, (uint32_t)engine->graph->output);
+    hr__meter_enter(&caller->meter, (uint32_t)engine->graph->output);
     began = engine->delivered_batches > 0;
     epoch = engine->epoch_of_delivery;
     hr__demand_wait(engine, true);
@@ -485,7 +484,7 @@ enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
     }
     if (code != HR_OK)
         hr__meter_settle(&caller->meter, 0);
-    hr__meter_end(caller, hr__meter_outside(&caller->meter));
+    hr__meter_leave(&caller->meter);
     hr__meter_show(&caller->meter);
     hr__engine_leave(caller);
     return code;

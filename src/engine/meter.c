@@ -12,6 +12,8 @@
 
 /* One reading costs 0.2 percent of this. */
 #define PERIOD_NS 100000.0
+/* Between two readings while the consumer takes batches that are ready. */
+#define IDLE_PERIODS 100
 
 static size_t bucket_count(const struct hr_meter *meter)
 {
@@ -105,7 +107,7 @@ static void read_clock(struct hr_meter *meter)
            cpu_ns);
 }
 
-unsigned hr__meter_switch(struct hr_meter *meter, unsigned bucket)
+static unsigned go_to(struct hr_meter *meter, unsigned bucket)
 {
     unsigned was = meter->bucket;
     uint64_t now = hr__ticks();
@@ -115,9 +117,36 @@ unsigned hr__meter_switch(struct hr_meter *meter, unsigned bucket)
     meter->pending[was] += now - meter->since;
     meter->since = now;
     meter->bucket = bucket;
-    if (now - meter->read_at > meter->period)
+    return was;
+}
+
+unsigned hr__meter_switch(struct hr_meter *meter, unsigned bucket)
+{
+    unsigned was = go_to(meter, bucket);
+
+    if (meter->since - meter->read_at > meter->period)
         read_clock(meter);
     return was;
+}
+
+void hr__meter_enter(struct hr_meter *meter, uint32_t node)
+{
+    unsigned was = go_to(meter, node);
+
+    assert(was == hr__meter_outside(meter) && node < meter->node_count);
+    (void)was;
+    meter->entered_at = meter->since;
+}
+
+void hr__meter_leave(struct hr_meter *meter)
+{
+    uint64_t from;
+
+    go_to(meter, hr__meter_outside(meter));
+    from = meter->read_at > meter->entered_at ? meter->read_at : meter->entered_at;
+    if (meter->since - from > meter->period ||
+        meter->since - meter->read_at > IDLE_PERIODS * meter->period)
+        read_clock(meter);
 }
 
 void hr__meter_adopt(struct hr_meter *meter)

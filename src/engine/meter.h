@@ -4,9 +4,11 @@
  * A thread of the engine always has its time in one bucket: a node (work that is not one
  * record's, such as making a batch), the records of a stage, asleep, or outside (the
  * consumer's own code). Changing the bucket reads the TSC (8 ns). The thread's CPU clock
- * (200 ns) is read when 100 us have passed since it was read last; the CPU time of that
- * interval is divided over its buckets in proportion to wall time. So the buckets of a
- * thread sum to its CPU time by construction, and no time falls between two buckets.
+ * (200 ns, more after a pause) is read when 100 us have passed since it was read last;
+ * the CPU time of that interval is divided over its buckets in proportion to wall time.
+ * So the buckets of a thread sum to its CPU time by construction, and no time falls
+ * between two buckets. A consumer that takes batches which are ready spends a microsecond
+ * here, and its clock is read every 10 ms.
  *
  * A meter belongs to one thread, which alone writes it. Others read the copy that
  * hr__meter_show makes under the engine's lock.
@@ -62,13 +64,14 @@ struct hr_sampler {
 
 struct hr_meter {
     size_t node_count, stage_count;
-    unsigned bucket;   /* the current one */
-    uint64_t since;    /* ticks when it became current */
-    uint64_t read_at;  /* ticks when the CPU clock was read last */
-    uint64_t period;   /* ticks between two readings, at least */
-    uint64_t cpu_ns;   /* its last reading */
-    pthread_t thread;  /* whose clock is read; the consumer may change threads */
-    uint64_t *pending; /* per bucket: ticks since that reading */
+    unsigned bucket;     /* the current one */
+    uint64_t since;      /* ticks when it became current */
+    uint64_t read_at;    /* ticks when the CPU clock was read last */
+    uint64_t entered_at; /* ticks when the consumer's own code ended last */
+    uint64_t period;     /* ticks between two readings, at least */
+    uint64_t cpu_ns;     /* its last reading */
+    pthread_t thread;    /* whose clock is read; the consumer may change threads */
+    uint64_t *pending;   /* per bucket: ticks since that reading */
     struct hr_node_meter *nodes;
     struct hr_stage_meter *stages;
     struct hr_sampler *samplers; /* per stage */
@@ -100,6 +103,10 @@ static inline unsigned hr__meter_outside(const struct hr_meter *meter)
 /* Charges the time from now on to `bucket` and returns the previous one. By the meter's
  * own thread. */
 unsigned hr__meter_switch(struct hr_meter *meter, unsigned bucket);
+
+/* The same from the consumer's own code to a node, and back to it. */
+void hr__meter_enter(struct hr_meter *meter, uint32_t node);
+void hr__meter_leave(struct hr_meter *meter);
 
 /* Makes the calling thread the meter's owner. */
 void hr__meter_adopt(struct hr_meter *meter);

@@ -71,8 +71,8 @@ static void read_nodes(const struct hr_iter *iter, struct measured *m)
     }
 }
 
-/* Runs the job and drops its batches. */
-static struct measured measure(const struct outcome_job *job)
+/* Runs the job and drops its batches; after each the consumer computes for that long. */
+static struct measured measure_with(const struct outcome_job *job, uint64_t compute_ns)
 {
     struct measured m = {0};
     struct hr_iter *iter = NULL;
@@ -91,6 +91,8 @@ static struct measured measure(const struct outcome_job *job)
 
         m.records += hr_batch_records(batch);
         hr_batch_unref(batch);
+        while (hr__now_ns() - began < compute_ns)
+            ;
         m.outside += 1e-9 * (double)(hr__now_ns() - began);
     }
     if (code != HR_ERR_END)
@@ -100,6 +102,11 @@ static struct measured measure(const struct outcome_job *job)
     hr_iter_close(iter);
     hr_graph_unref(graph);
     return m;
+}
+
+static struct measured measure(const struct outcome_job *job)
+{
+    return measure_with(job, 0);
 }
 
 static const struct hr_node_stats *node(const struct measured *m, const char *name)
@@ -165,6 +172,23 @@ TEST(nodes_sum_to_the_cpu_time_of_photos)
     check_example("vision_eval", &data, 1, 3);
     check_example("simclr", &data, 1, 2);
     check_example("simclr_views", &data, 1, 1);
+}
+
+/* The consumer makes the batches itself and computes between them: that CPU time is not
+ * taken for that of records which wait. */
+TEST(a_consumer_that_computes_hides_no_wait)
+{
+    struct outcome_job job =
+        outcome_job_text("headrace: 1\npipeline:\n  - source.range: {n: 30}\n"
+                         "  - debug.sleep: {ms: 2}\n  - batch.stack: {size: 1}\n");
+    struct measured m;
+    const struct hr_node_stats *sleep;
+
+    outcome_job_threads(&job, 0);
+    m = measure_with(&job, 5000000);
+    sleep = node(&m, "debug.sleep");
+    CHECK(sleep->wait_seconds > 0.9 * 30 * 0.002);
+    CHECK(sleep->seconds < 0.2 * sleep->wait_seconds);
 }
 
 /* ---- means ---- */
