@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "core/clock.h"
+#include "core/str.h"
 
 /* ---- meaning ---- */
 
@@ -373,6 +374,58 @@ TEST(a_plan_bounds_the_threads_of_a_stage_and_keeps_calls_apart)
         outcome_free(o);
         hr_free(plan);
     }
+}
+
+/* How often the consumer had to sleep, if it takes all that is ready after each sleep. A
+ * thread makes a batch in 1 ms or more. */
+static int count_sleeps(const char *wake_ns)
+{
+    static const char key[] = "wake_ns: ";
+    struct outcome_job job = outcome_job_with(
+        GRAPH(RANGE(100) "  - debug.sleep: {ms: 1}\n" BATCH(1)), 1, NULL);
+    struct hr_graph *graph = outcome_graph(&job, NULL);
+    struct hr_iter *iter;
+    enum hr_err code = HR_OK;
+    char *plan = NULL, *at;
+    struct hr_str edited;
+    int sleeps = 0;
+
+    CHECK(graph != NULL);
+    CHECK_OK(hr_graph_plan(graph, &job.options, HR_GRAPH_YAML, &plan, NULL));
+    put_in(plan, "help_ns: 300000", "help_ns: 0     ");
+    at = strstr(plan, key);
+    CHECK(at != NULL);
+    at += strlen(key);
+    hr__str_init(&edited);
+    hr__str_add_bytes(&edited, plan, (size_t)(at - plan));
+    hr__str_add(&edited, wake_ns);
+    hr__str_add(&edited, strchr(at, '\n'));
+    job.options.plan = hr__str_text(&edited);
+    CHECK_OK(hr_iter_open(graph, &job.options, &iter, NULL));
+    while (code == HR_OK) {
+        struct hr_batch *batch = NULL;
+
+        code = hr_iter_next(iter, &batch, NULL);
+        sleeps++;
+        while (code == HR_OK && batch != NULL) {
+            hr_batch_unref(batch);
+            code = hr_iter_next_for(iter, 0, &batch, NULL);
+        }
+    }
+    CHECK_ERR(HR_ERR_END, code);
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+    hr__str_finish(&edited);
+    hr_free(plan);
+    return sleeps;
+}
+
+TEST(a_plan_says_for_which_batches_the_consumer_is_woken_one_by_one)
+{
+    int each = count_sleeps("0"), several = count_sleeps("1000000000");
+
+    if (4 * several > each)
+        check_failed(__FILE__, __LINE__, "%d sleeps, and %d", several, each);
 }
 
 static atomic_bool waits_for_consumer, consumer_has_two;
