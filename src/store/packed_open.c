@@ -248,17 +248,14 @@ static enum hr_err find_stream(struct opening *opening, uint64_t at, uint64_t *r
 
 /* How many bytes a damaged member of gzip had, whose decoding began at `in` and `out`: it
  * says so at its end. But if the checksum there is that of what was decoded, it is the
- * length that is wrong. 0: not known. */
-static enum hr_err find_length(struct opening *opening, uint64_t in, uint64_t out,
-                               uint64_t end, uint64_t *ret_length)
+ * length that is wrong. */
+static enum hr_err member_length(struct opening *opening, uint64_t in, uint64_t out,
+                                 uint64_t end, uint64_t *ret_length)
 {
     const struct hr_packed_decoder *decoder = opening->decoder;
     struct hr_gzip_trailer trailer;
     const void *data;
 
-    *ret_length = 0;
-    if (opening->packed->packing != HR_PACKING_GZIP || end - in < GZIP_LEAST)
-        return HR_OK;
     HR_TRY(hr__window_get(&opening->window, end - HR_GZIP_TRAILER, HR_GZIP_TRAILER, &data,
                           opening->error));
     trailer = hr__gzip_trailer(data);
@@ -266,6 +263,38 @@ static enum hr_err find_length(struct opening *opening, uint64_t in, uint64_t ou
         *ret_length = decoder->out - out;
     else if (trailer.length / DEFLATE_RATIO <= end - in)
         *ret_length = trailer.length;
+    return HR_OK;
+}
+
+/* A frame of zstd may say it at its beginning. */
+static enum hr_err frame_length(struct opening *opening, uint64_t in, uint64_t out,
+                                uint64_t end, uint64_t *ret_length)
+{
+    size_t bytes = end - in < HR_ZSTD_HEADER ? (size_t)(end - in) : HR_ZSTD_HEADER;
+    uint64_t length;
+    const void *data;
+
+    HR_TRY(hr__window_get(&opening->window, in, bytes, &data, opening->error));
+    length = hr__zstd_length(data, bytes);
+    if (length >= opening->decoder->out - out)
+        *ret_length = length;
+    return HR_OK;
+}
+
+/* How many bytes a damaged stream had; 0: not known, or more than the limits. */
+static enum hr_err find_length(struct opening *opening, uint64_t in, uint64_t out,
+                               uint64_t end, uint64_t *ret_length)
+{
+    const struct hr_packed_limits *limits = &opening->packed->cache->limits;
+
+    *ret_length = 0;
+    if (opening->packed->packing == HR_PACKING_GZIP && end - in >= GZIP_LEAST)
+        HR_TRY(member_length(opening, in, out, end, ret_length));
+    else if (opening->packed->packing == HR_PACKING_ZSTD)
+        HR_TRY(frame_length(opening, in, out, end, ret_length));
+    if (*ret_length > HR_PACKED_RATIO_FROM &&
+        (*ret_length / limits->ratio_max > end - in || *ret_length > limits->bytes_max))
+        *ret_length = 0;
     return HR_OK;
 }
 

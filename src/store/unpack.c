@@ -42,16 +42,18 @@ static struct {
     __typeof__(ZSTD_isError) *is_error;
     __typeof__(ZSTD_getErrorName) *error_name;
     __typeof__(ZSTD_getErrorCode) *error_code;
+    __typeof__(ZSTD_getFrameContentSize) *content_size;
 } zstd;
 
 static const struct hr_symbol symbols[] = {
-    {"ZSTD_createDStream",    &zstd.create    },
-    {"ZSTD_freeDStream",      &zstd.free      },
-    {"ZSTD_DCtx_reset",       &zstd.reset     },
-    {"ZSTD_decompressStream", &zstd.decompress},
-    {"ZSTD_isError",          &zstd.is_error  },
-    {"ZSTD_getErrorName",     &zstd.error_name},
-    {"ZSTD_getErrorCode",     &zstd.error_code},
+    {"ZSTD_createDStream",       &zstd.create      },
+    {"ZSTD_freeDStream",         &zstd.free        },
+    {"ZSTD_DCtx_reset",          &zstd.reset       },
+    {"ZSTD_decompressStream",    &zstd.decompress  },
+    {"ZSTD_isError",             &zstd.is_error    },
+    {"ZSTD_getErrorName",        &zstd.error_name  },
+    {"ZSTD_getErrorCode",        &zstd.error_code  },
+    {"ZSTD_getFrameContentSize", &zstd.content_size},
 };
 
 static struct hr_library library = HR_LIBRARY("libzstd.so.1", "libzstd1", symbols);
@@ -121,6 +123,18 @@ struct hr_gzip_trailer hr__gzip_trailer(const void *data)
     const unsigned char *at = data;
 
     return (struct hr_gzip_trailer){read_u32(at), read_u32(at + 4)};
+}
+
+uint64_t hr__zstd_length(const void *data, size_t bytes)
+{
+#ifdef HR_ZSTD
+    uint64_t length = zstd.content_size(data, bytes);
+
+    return length < ZSTD_CONTENTSIZE_ERROR ? length : 0;
+#else
+    (void)data, (void)bytes;
+    return 0;
+#endif
 }
 
 /* ---- life ---- */

@@ -38,6 +38,11 @@ struct hr_gzip_trailer {
 #define HR_GZIP_TRAILER 8
 struct hr_gzip_trailer hr__gzip_trailer(const void *data);
 
+/* The bytes that a frame of zstd unpacks to, by its first bytes (RFC 8878); 0: they do
+ * not say. After hr__unpack_create(HR_PACKING_ZSTD). */
+uint64_t hr__zstd_length(const void *data, size_t bytes);
+#define HR_ZSTD_HEADER 18 /* bytes that it looks at */
+
 struct hr_unpack;
 
 /* HR_ERR_MEMORY; HR_ERR_UNSUPPORTED if the build reads no zstd, or libzstd is not there.
