@@ -1,6 +1,6 @@
 /*
- * fleet/maker.c - a worker's batches: opens jobs, runs ranges of their batches on the
- * engine, and sends them in the order in which the role wants them.
+ * fleet/maker.c - a worker's batches: runs ranges of their jobs on the engine, and sends
+ * them in the order in which the role wants them.
  *
  * One thread. The engine's threads make the batches; this one packs and sends them. While
  * a range runs, the next lease's is opened, so that the engine's threads go on. While a
@@ -14,7 +14,6 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/kill_point.h"
-#include "fleet/job.h"
 #include "fleet/parcel.h"
 
 #define FRAME_BYTES ((size_t)256 << 10) /* small batches are sent together up to this */
@@ -118,61 +117,6 @@ open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next
     HR_KILL_POINT("range.opened");
     *ret_range = range;
     return HR_OK;
-}
-
-/* ---- jobs ---- */
-
-static enum hr_err check_fingerprint(const struct hr_job *job, struct hr_error *reterr)
-{
-    char own[HR_FINGERPRINT_BYTES];
-
-    HR_TRY(hr_graph_fingerprint(job->graph, own));
-    if (strcmp(own, job->fingerprint) == 0)
-        return HR_OK;
-    return hr__fail(reterr, HR_ERR_GRAPH,
-                    "the worker's data or release differs from the client's: its graph "
-                    "has fingerprint %s, the client's %s",
-                    own, job->fingerprint);
-}
-
-static enum hr_err
-open_graph(const struct hr_worker_process *w, struct hr_worker_job *job, bool local,
-           struct hr_error *reterr)
-{
-    struct hr_iter_options options;
-    struct hr_job read = {0};
-    enum hr_err code;
-
-    hr_iter_options_init(&options);
-    options.threads = w->threads;
-    job->pool = local ? hr__pool_create_shared() : hr_pool_create(0);
-    if (job->pool == NULL)
-        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    HR_TRY(hr__job_parse(job->text, job->bytes, &read, &options, reterr));
-    code = hr_graph_freeze(read.graph, reterr);
-    if (code == HR_OK)
-        code = check_fingerprint(&read, reterr);
-    if (code == HR_OK)
-        code = hr__outputs_init(&job->outputs, read.graph, &options, reterr);
-    job->outputs.bare = read.records;
-    if (code == HR_OK)
-        job->graph = read.graph;
-    else
-        hr__graph_unref(read.graph);
-    return code;
-}
-
-/* `local`: for a client on this host. */
-static void
-open_job(const struct hr_worker_process *w, struct hr_worker_job *job, bool local)
-{
-    struct hr_error error = {0};
-
-    job->opened = true;
-    if (open_graph(w, job, local, &error) == HR_OK)
-        return;
-    hr__error_prefix(&error, "worker %s cannot run the graph", w->address);
-    job->error = error;
 }
 
 /* ---- batches ---- */
@@ -419,6 +363,13 @@ refuse(struct hr_worker_process *w, uint32_t client, const struct hr_error *erro
     w->role.clients[client].full = true;
 }
 
+/* Nothing of it is made now. */
+static void put_off(struct hr_worker_process *w, struct hr_serve_task *task)
+{
+    hr__serve_shorten(&w->role, task, 0);
+    hr__serve_sent(&w->role, task, 0, 0, &w->actions);
+}
+
 /* One frame; false if nothing of it is there yet. Under the lock, which it releases while
  * it works. */
 static bool serve(struct hr_worker_process *w, struct hr_serve_task *task)
@@ -433,17 +384,14 @@ static bool serve(struct hr_worker_process *w, struct hr_serve_task *task)
     struct hr_error error = {0};
     size_t bytes = 0;
 
-    bool local = hr__net_is_local(w->base.net, task->client);
-
+    if (!hr__worker_has_opened(w, task->client)) {
+        put_off(w, task);
+        return true;
+    }
     pieces.count = 0;
-
     job->holds++;
     hr__squeeze_begin(w, task->client, &squeeze);
     hr__net_unlock(w->base.net);
-    if (!job->opened) {
-        open_job(w, job, local);
-        HR_KILL_POINT("graph.opened");
-    }
     if (job->error.code == HR_OK)
         made = make_parcel(w, job, task, &next, &pieces, &error);
     hr__squeeze_run(w, &squeeze, &pieces);
@@ -501,6 +449,7 @@ void *hr__worker_make(void *user)
         close_range(w, idle);
         hr__net_lock(net);
     }
+    hr__worker_end_openings(w);
     hr__net_unlock(net);
     for (size_t i = 0; i < HR_WORKER_RANGES; i++)
         close_range(w, &w->ranges[i]);

@@ -1,6 +1,6 @@
 /*
- * fleet/worker.h - private interface between worker.c (events), maker.c (batches) and
- * squeeze.c (their compression).
+ * fleet/worker.h - private interface between worker.c (events), maker.c (batches),
+ * opener.c (their jobs) and squeeze.c (their compression).
  */
 #ifndef HR_FLEET_WORKER_H
 #define HR_FLEET_WORKER_H
@@ -12,16 +12,16 @@
 #include "fleet/service.h"
 #include "svc/serve.h"
 
-/* A client's job. The text comes from the client; the maker opens it. */
+/* A client's job. The text comes from the client. */
 struct hr_worker_job {
     struct hr_worker_job *next;
     uint64_t id;
     char *text;
     size_t bytes;
     uint32_t peers; /* connections that brought it */
-    uint32_t holds; /* by the maker */
-    /* The maker's: */
-    bool opened;
+    uint32_t holds; /* by the maker and an opening */
+    bool opening, opened;
+    /* The opening's, then the maker's: */
     struct hr_graph *graph;
     struct hr_outputs outputs;
     struct hr_pool *pool;  /* of its batches */
@@ -55,6 +55,16 @@ struct hr_worker_range {
 };
 #define HR_WORKER_RANGES 8u
 
+/* A thread that opens a job. */
+struct hr_worker_opening {
+    struct hr_worker_process *worker;
+    struct hr_worker_job *job; /* NULL: free */
+    pthread_t thread;
+    bool local; /* for a client on this host */
+    bool ended;
+};
+#define HR_WORKER_OPENINGS 8u
+
 struct hr_worker_process {
     struct hr_service base;
     struct hr_worker role;
@@ -70,6 +80,7 @@ struct hr_worker_process {
     uint64_t serial;
     struct hr_worker_peer *peers; /* by number */
     struct hr_worker_job *jobs;
+    struct hr_worker_opening openings[HR_WORKER_OPENINGS];
     /* The maker. */
     pthread_t thread;
     pthread_cond_t work;
@@ -95,6 +106,14 @@ void hr__worker_job_release(struct hr_worker_process *w, struct hr_worker_job *j
 
 /* The maker's thread. */
 void *hr__worker_make(void *user);
+
+/* ---- opener.c; under the lock, by the maker ---- */
+
+/* Whether the client's job is open, or cannot be opened (its error says why). Else it is
+ * being opened from now on, and the role has nothing to send to the client until then. */
+bool hr__worker_has_opened(struct hr_worker_process *w, uint32_t client);
+/* Waits for all. */
+void hr__worker_end_openings(struct hr_worker_process *w);
 
 /* ---- squeeze.c ---- */
 

@@ -300,7 +300,7 @@ static hr_peer look_at(struct hr_worker *worker, struct hr_serve_lease *lease)
         return 0;
     if (lease->at < client->cursor)
         lease->at = client->cursor < lease->until ? client->cursor : lease->until;
-    if (lease->at == lease->until || client->full || client->making)
+    if (lease->at == lease->until || client->full || client->waiting || client->making)
         return 0;
     if (client->sent >= client->total &&
         (client->sent > client->total || lease->at > client->cursor))

@@ -39,6 +39,7 @@ struct hr_serve_client {
     uint64_t cursor;      /* position of the epoch: what is below was taken */
     bool making;          /* a frame for it is in the making */
     bool full;            /* set by the caller: its connection takes nothing more now */
+    bool waiting;         /* set by the caller: nothing can be made for it yet */
     uint32_t
         frame_positions; /* set by the caller: of a frame, or 0: as the options say */
 };

@@ -365,7 +365,7 @@ TEST(failed_allocations_are_reported)
     }
 }
 
-TEST(a_client_whose_connection_is_full_waits_and_others_do_not)
+TEST(a_client_that_takes_nothing_or_whose_job_is_not_open_is_sent_nothing)
 {
     struct hr_serve_task task;
 
@@ -376,6 +376,9 @@ TEST(a_client_whose_connection_is_full_waits_and_others_do_not)
     worker.clients[2].full = true;
     CHECK(!hr__serve_next(&worker, &task, fresh()));
     worker.clients[2].full = false;
+    worker.clients[2].waiting = true;
+    CHECK(!hr__serve_next(&worker, &task, fresh()));
+    worker.clients[2].waiting = false;
     worker.clients[2].frame_positions = 3;
     CHECK(hr__serve_next(&worker, &task, fresh()));
     CHECK_EQ_INT(task.position, 0);

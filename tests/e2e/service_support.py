@@ -16,9 +16,9 @@ def free_port():
         return s.getsockname()[1]
 
 
-def begin(*words):
+def begin(*words, **more):
     """Starts a dispatcher or worker and waits until it listens."""
-    process = start(*words)
+    process = start(*words, **more)
     line = process.stdout.readline()
     assert "listens at 127.0.0.1:" in line, line + process.stderr.read()
     process.address = line.split()[-1]
@@ -29,8 +29,8 @@ def begin(*words):
 class Service:
     """A dispatcher and workers."""
 
-    def __init__(self, workers=2, threads=1, options=(), worker_options=()):
-        self.options, self.worker_options = options, worker_options
+    def __init__(self, workers=2, threads=1, options=(), worker_options=(), worker_env=None):
+        self.options, self.worker_options, self.worker_env = options, worker_options, worker_env
         self.address = f"127.0.0.1:{free_port()}"
         self.threads = threads
         self.dispatcher = self.begin_dispatcher()
@@ -40,7 +40,7 @@ class Service:
         return begin("dispatcher", "--listen", self.address, *self.options)
 
     def begin_worker(self):
-        return begin("worker", "--dispatcher", self.address, "--threads", self.threads, *self.worker_options)
+        return begin("worker", "--dispatcher", self.address, "--threads", self.threads, *self.worker_options, env=self.worker_env)
 
     def __enter__(self):
         return self

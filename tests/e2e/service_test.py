@@ -5,6 +5,7 @@ import random
 import re
 import resource
 import socket
+import subprocess
 import sys
 import time
 
@@ -124,6 +125,35 @@ def a_run_of_slow_batches_does_not_hold_up_a_fast_one():
         assert (made() - before) * 20 < batches, (before, made())
         process.kill()
         process.communicate()
+
+
+def http_server():
+    """A server of the folder `temp`, and its address."""
+    script = os.path.join(os.path.dirname(__file__), "../support/http_server.py")
+    server = subprocess.Popen([sys.executable, script, temp], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return server, f"http://127.0.0.1:{server.stdout.readline().strip()}"
+
+
+@test
+def a_graph_that_takes_long_to_open_holds_up_nobody():
+    """The worker reaches the data of some runs through a proxy that accepts connections and never answers."""
+    server, url = http_server()
+    (temp / "far.txt").write_text("a\nb\nc\n")
+    texts = [graph(f"far {i}.yaml", f"pipeline:\n  - source.lines: {{path: {url}/far.txt}}\n  - batch.stack: {{size: {i}}}\n")
+             for i in range(1, 4)]
+    wanted = digest(graph("numbers.yaml", numbers))
+    with server, socket.create_server(("127.0.0.1", 0)) as proxy:
+        env = {**os.environ, "http_proxy": "http://127.0.0.1:%d" % proxy.getsockname()[1], "no_proxy": ""}
+        with Service(1, worker_env=env) as service:
+            runs = [start("run", text, "-q", "--service", service.address) for text in texts]
+            proxy.settimeout(LONG)
+            asked = [proxy.accept() for _ in runs]  # the worker is opening all of them
+            assert digest(graph("numbers.yaml", numbers), "--service", service.address) == wanted
+            assert [process.poll() for process in runs] == [None] * len(asked)
+            for process in runs:
+                process.kill()
+                process.communicate()
+        server.stdin.close()
 
 
 @test
