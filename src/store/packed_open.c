@@ -330,7 +330,8 @@ find_trusted(struct opening *opening, uint64_t in, uint64_t out, uint64_t *ret_t
     if (opening->packed->packing != HR_PACKING_GZIP || bytes > CUT_GZIP_BYTES)
         return HR_OK;
     HR_TRY(find_length(opening, in, out, decoder->object.bytes, &length));
-    if (length / CUT_GZIP_RATIO > decoded || length < decoded / CUT_GZIP_RATIO)
+    if (length == 0 || length / CUT_GZIP_RATIO > decoded ||
+        length < decoded / CUT_GZIP_RATIO)
         *ret_trusted = decoder->out;
     return HR_OK;
 }

@@ -407,9 +407,7 @@ TEST(damage_anywhere_costs_the_stream_that_it_is_in)
 #define FRAME_HEADER 14 /* of zstd, with the length of what follows */
 
 /* What follows a damaged stream stays at its place, whichever byte is wrong, but for
- * those of zstd that say how long it is. (A last stream may look as if the file were cut
- * short.)
- */
+ * those of zstd that say how long it is. (A last stream may look cut short.) */
 static void check_place(enum hr_packing packing, uint64_t round)
 {
     struct opened opened;
