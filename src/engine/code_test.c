@@ -7,7 +7,6 @@
 #include <sched.h>
 
 #include "core/clock.h"
-#include "core/str.h"
 
 /* ---- meaning ---- */
 
@@ -380,27 +379,19 @@ TEST(a_plan_bounds_the_threads_of_a_stage_and_keeps_calls_apart)
  * thread makes a batch in 1 ms or more. */
 static int count_sleeps(const char *wake_ns)
 {
-    static const char key[] = "wake_ns: ";
     struct outcome_job job = outcome_job_with(
         GRAPH(RANGE(100) "  - debug.sleep: {ms: 1}\n" BATCH(1)), 1, NULL);
     struct hr_graph *graph = outcome_graph(&job, NULL);
     struct hr_iter *iter;
     enum hr_err code = HR_OK;
-    char *plan = NULL, *at;
-    struct hr_str edited;
+    char *plan = NULL;
     int sleeps = 0;
 
     CHECK(graph != NULL);
     CHECK_OK(hr_graph_plan(graph, &job.options, HR_GRAPH_YAML, &plan, NULL));
-    put_in(plan, "help_ns: 300000", "help_ns: 0     ");
-    at = strstr(plan, key);
-    CHECK(at != NULL);
-    at += strlen(key);
-    hr__str_init(&edited);
-    hr__str_add_bytes(&edited, plan, (size_t)(at - plan));
-    hr__str_add(&edited, wake_ns);
-    hr__str_add(&edited, strchr(at, '\n'));
-    job.options.plan = hr__str_text(&edited);
+    plan = outcome_edit_plan(plan, "help_ns", "0");
+    plan = outcome_edit_plan(plan, "wake_ns", wake_ns);
+    job.options.plan = plan;
     CHECK_OK(hr_iter_open(graph, &job.options, &iter, NULL));
     while (code == HR_OK) {
         struct hr_batch *batch = NULL;
@@ -415,7 +406,6 @@ static int count_sleeps(const char *wake_ns)
     CHECK_ERR(HR_ERR_END, code);
     hr_iter_close(iter);
     hr_graph_unref(graph);
-    hr__str_finish(&edited);
     hr_free(plan);
     return sleeps;
 }

@@ -445,19 +445,10 @@ TEST(a_bad_object_is_named_by_its_uri)
 static char *
 plan_that_helps(struct hr_graph *graph, const struct hr_iter_options *options)
 {
-    static const char key[] = "help_ns: ";
-    char *plan = NULL, *at;
-    struct hr_str edited;
+    char *plan = NULL;
 
     CHECK_OK(hr_graph_plan(graph, options, HR_GRAPH_YAML, &plan, NULL));
-    at = strstr(plan, key);
-    CHECK(at != NULL);
-    hr__str_init(&edited);
-    hr__str_add_bytes(&edited, plan, (size_t)(at - plan));
-    hr__str_add(&edited, "help_ns: 1000000000000");
-    hr__str_add(&edited, at + strcspn(at, "\n"));
-    hr_free(plan);
-    return edited.text;
+    return outcome_edit_plan(plan, "help_ns", "1000000000000");
 }
 
 /* Eight objects come, eight do not. */

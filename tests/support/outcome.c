@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "core/hash.h"
+#include "core/str.h"
 #include "tests/support/check.h"
 
 struct outcome_job outcome_job_text(const char *text)
@@ -160,6 +161,24 @@ static void record_stats(struct outcome *o, const struct hr_iter *iter)
     for (size_t i = 0; i < OUTCOME_NODES && o->code == HR_ERR_END; i++)
         if (hr_iter_node_stats(iter, i, &o->nodes[i]) == HR_OK)
             o->nodes[i].node = o->nodes[i].op = o->nodes[i].fused_into = NULL;
+}
+
+char *outcome_edit_plan(char *plan, const char *key, const char *value)
+{
+    struct hr_str start, edited;
+    const char *at;
+
+    hr__str_init(&start);
+    hr__str_addf(&start, "%s: ", key);
+    at = strstr(plan, hr__str_text(&start));
+    CHECK(at != NULL);
+    hr__str_init(&edited);
+    hr__str_add_bytes(&edited, plan, (size_t)(at - plan) + start.length);
+    hr__str_add(&edited, value);
+    hr__str_add(&edited, at + strcspn(at, "\n"));
+    hr__str_finish(&start);
+    hr_free(plan);
+    return hr__str_take(&edited);
 }
 
 struct outcome *outcome_run(const struct outcome_job *job)

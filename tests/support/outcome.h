@@ -55,6 +55,10 @@ void outcome_job_threads(struct outcome_job *job, int threads); /* 0: inline */
 /* The graph, prepared; NULL and *reterr on failure. */
 struct hr_graph *outcome_graph(const struct outcome_job *job, struct hr_error *reterr);
 
+/* The plan with another value after the first `key: `; frees the one that is given. Free
+ * it with hr_free(). */
+char *outcome_edit_plan(char *plan, const char *key, const char *value);
+
 /* Allocates nothing. */
 uint64_t outcome_hash(const struct hr_batch *batch);
 
