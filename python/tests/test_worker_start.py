@@ -38,6 +38,14 @@ def python_path(value):
 
 def search_path(value):
     return repr(sys.path).encode()
+
+class Loaded:
+    # An item says whether its process has imported what builds pipelines.
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, at):
+        return int("headrace.pipeline" in sys.modules)
 """
 DOUBLES = """
 import headrace as hr
@@ -166,6 +174,15 @@ def test_the_environment_of_workers_is_the_parents(side: pathlib.Path) -> None:
         "    return [b.value[0] for b in pipe.loader(threads=1)][0]\n"
         "assert one(userside.python_path) == os.environ['PYTHONPATH'].encode()\n"
         "assert one(userside.search_path) == repr(sys.path).encode()\nprint('fine')\n"
+    )
+    run(side, str(side / "script.py"))
+
+
+def test_a_worker_with_a_data_set_imports_no_pipelines(side: pathlib.Path) -> None:
+    (side / "script.py").write_text(
+        "import headrace as hr, userside\n"
+        "pipe = hr.from_dataset(userside.Loaded(), variant='processes').batch(1)\n"
+        "assert userside.Loaded()[0] == 1 and [int(b[0]) for b in pipe.loader(threads=1)] == [0]\nprint('fine')\n"
     )
     run(side, str(side / "script.py"))
 
