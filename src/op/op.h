@@ -540,8 +540,9 @@ struct hr_op {
     uint64_t (*frames)(const void *params, struct hr_field *field);
 
     /* MAP of images whose sides infer leaves open: turns the largest sides before the
-     * node into the largest after it. NULL: none is longer than the diagonal before. */
-    void (*largest)(const void *params, int64_t *height, int64_t *width);
+     * node into the largest after it. With `one` they are of one image; else of all, the
+     * tallest and the widest. NULL: none is longer than the diagonal before. */
+    void (*largest)(const void *params, bool one, int64_t *height, int64_t *width);
 
     /* The user's code, for ops that are nothing else: then apply and expand are NULL
      * and the engine makes the calls, a run of records at a time (op/code_table.h). */

@@ -16,9 +16,10 @@ enum hr_err hr__box_window_infer(struct hr_infer *infer, const struct hr_floats 
     return HR_OK;
 }
 
-void hr__box_window_largest(const void *params, int64_t *height, int64_t *width)
+void hr__box_window_largest(const void *params, bool one, int64_t *height, int64_t *width)
 {
     (void)params;
+    (void)one;
     (void)height;
     (void)width;
 }

@@ -16,7 +16,8 @@ HR_CHECK enum hr_err
 hr__box_window_infer(struct hr_infer *infer, const struct hr_floats *scale,
                      const struct hr_floats *ratio);
 /* hr_op.largest: the window is within the image. */
-void hr__box_window_largest(const void *params, int64_t *height, int64_t *width);
+void hr__box_window_largest(const void *params, bool one, int64_t *height,
+                            int64_t *width);
 
 static inline double hr__span_shared(double a, double a_end, double b, double b_end)
 {

@@ -69,10 +69,12 @@ static int64_t longest(const struct shortest *p)
     return most;
 }
 
-static void shortest_largest(const void *params, int64_t *height, int64_t *width)
+static void
+shortest_largest(const void *params, bool one, int64_t *height, int64_t *width)
 {
     const struct shortest *p = params;
 
+    (void)one;
     if (*height > 0 && *width > 0)
         scale_to(p, longest(p), width, height);
 }

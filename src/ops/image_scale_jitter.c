@@ -33,31 +33,46 @@ static enum hr_err jitter_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-static void jitter_largest(const void *params, int64_t *height, int64_t *width)
+/* The image that just fits into the size. */
+static double fitting(const struct jitter *p, int64_t height, int64_t width)
+{
+    return fmin((double)hr__size_height(&p->size) / (double)height,
+                (double)hr__size_width(&p->size) / (double)width);
+}
+
+static int64_t scaled(int64_t side, double factor)
+{
+    return (int64_t)fmax(1, floor((double)side * factor));
+}
+
+static void jitter_largest(const void *params, bool one, int64_t *height, int64_t *width)
 {
     const struct jitter *p = params;
-    double most = p->scale.values[1];
+    double factor = p->scale.values[1];
 
-    *height = (int64_t)fmax(1, floor((double)hr__size_height(&p->size) * most));
-    *width = (int64_t)fmax(1, floor((double)hr__size_width(&p->size) * most));
+    if (one) {
+        factor *= fitting(p, *height, *width);
+    } else {
+        *height = hr__size_height(&p->size);
+        *width = hr__size_width(&p->size);
+    }
+    *height = scaled(*height, factor);
+    *width = scaled(*width, factor);
 }
 
 static enum hr_err jitter_apply(struct hr_op_ctx *ctx)
 {
     const struct jitter *p = ctx->params;
-    double factor, width, height;
+    double factor;
     struct hr_move move;
     struct hr_rng rng;
 
     HR_TRY(hr__move_begin(ctx, &move));
     hr__op_rng(ctx, &rng);
-    factor = fmin((double)hr__size_height(&p->size) / move.height,
-                  (double)hr__size_width(&p->size) / move.width) *
+    factor = fitting(p, move.height, move.width) *
              hr__rng_uniform(&rng, p->scale.values[0], p->scale.values[1]);
-    width = fmax(1, floor(move.width * factor));
-    height = fmax(1, floor(move.height * factor));
-    return hr__move_to_size(ctx, &move, (int64_t)width, (int64_t)height, p->interpolation,
-                            p->antialias);
+    return hr__move_to_size(ctx, &move, scaled(move.width, factor),
+                            scaled(move.height, factor), p->interpolation, p->antialias);
 }
 
 const struct hr_op hr_op_image_scale_jitter = {

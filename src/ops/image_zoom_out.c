@@ -36,10 +36,11 @@ static enum hr_err zoom_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-static void zoom_largest(const void *params, int64_t *height, int64_t *width)
+static void zoom_largest(const void *params, bool one, int64_t *height, int64_t *width)
 {
     const struct zoom *p = params;
 
+    (void)one;
     *height = (int64_t)floor((double)*height * p->side_range.values[1]);
     *width = (int64_t)floor((double)*width * p->side_range.values[1]);
 }

@@ -62,7 +62,7 @@ static void close_sides(const struct hr_graph_node *n, struct hr_field *before,
                   *to_width = hr__field_width(field);
 
     if (n->op->largest != NULL && height >= 0 && width >= 0)
-        n->op->largest(n->params, &height, &width);
+        n->op->largest(n->params, !largest, &height, &width);
     else if (largest)
         height = width = diagonal(height, width);
     if (n->when_count > 0) { /* some records skip the node */
@@ -221,6 +221,8 @@ static void raise_to(struct hr_extent *most, const struct hr_extent *one)
         struct hr_field *to = &most->schema.fields[f];
         const struct hr_field *from = &one->schema.fields[f];
 
+        if (to->kind == HR_FIELD_RAGGED) /* packed, it takes no more than stacked */
+            to->kind = from->kind;
         for (int d = 0; d < to->ndim && d < from->ndim; d++)
             if (from->dims[d].size > to->dims[d].size)
                 to->dims[d].size = from->dims[d].size;

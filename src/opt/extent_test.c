@@ -103,6 +103,48 @@ TEST(ops_say_how_large_they_make_an_image)
     hr_graph_unref(graph);
 }
 
+TEST(an_aspect_outlives_a_drawn_scale)
+{
+    struct hr_graph *graph = make("headrace: 1\npipeline:\n"
+                                  "  - source.list: {path: \"%s/README.md\"}\n"
+                                  "  - image.decode: {field: text}\n"
+                                  "  - image.scale_jitter: {size: 1000}\n"
+                                  "  - image.resize_shortest: {size: 100}\n");
+    struct hr_extent *most = hr__extents_create(graph);
+
+    add_photo(graph, most, 300, 600);
+    add_photo(graph, most, 200, 100);
+    CHECK_OK(hr__extents_close(graph, most));
+    check_dims(&most[2], 2000, 2000, 3);
+    check_dims(&most[3], 200, 200, 3);
+    hr__free(most);
+    hr_graph_unref(graph);
+}
+
+TEST(rows_that_are_packed_are_as_large_as_stacked_ones)
+{
+    struct hr_graph *graph = make("headrace: 1\npipeline:\n"
+                                  "  - source.list: {path: \"%s/README.md\"}\n"
+                                  "  - image.decode: {field: text}\n"
+                                  "  - batch.stack: {size: 4, ragged: true}\n"
+                                  "  - batch.unbatch: {}\n");
+    struct hr_extent *most = hr__extents_create(graph);
+    struct hr_opt_settings settings = {.cpus = 2, .ordered = true, .fuse = true};
+    struct hr_sizes sizes;
+    struct hr_plan plan;
+
+    add_photo(graph, most, -1, -1); /* as of a record that only its source has seen */
+    add_photo(graph, most, 300, 600);
+    CHECK_OK(hr__extents_close(graph, most));
+    check_dims(&most[2], 4, 300, 600);
+    check_dims(&most[3], 300, 600, 3);
+    CHECK_OK(hr__plan_make(graph, &settings, &plan, NULL));
+    hr__sizes_estimate(&plan, most, &sizes);
+    CHECK_EQ_INT(sizes.stages[0].batch, 4 * 300 * 600 * 3);
+    hr__free(most);
+    hr_graph_unref(graph);
+}
+
 TEST(estimates_go_by_the_photos)
 {
     struct hr_opt_settings settings = {.cpus = 2, .ordered = true, .fuse = true};
