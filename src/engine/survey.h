@@ -23,6 +23,7 @@ struct hr_survey {
     struct hr_value **fields; /* of one step */
     struct hr_extent *one;
     bool drawn;             /* a part of the record's image was drawn at random */
+    bool skips;             /* no step runs that only some records run */
     struct hr_survey *next; /* records reach it as they leave this one; or NULL */
 };
 

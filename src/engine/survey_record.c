@@ -141,6 +141,7 @@ enum hr_err hr__survey_begin(struct hr_survey *s, const struct hr_plan *plan,
     struct hr_reader_options options = {.mode = HR_READER_NONE};
 
     *s = (struct hr_survey){.plan = plan, .thread = thread};
+    thread->surveys = true;
     hr__arena_init(&thread->arena);
     s->one = hr__extents_create(s->plan->graph);
     thread->pool = hr_pool_create(0);
@@ -231,7 +232,7 @@ context(struct hr_survey *s, const struct hr_step *step, struct hr_error *error)
                               .node = step->node,
                               .draw_id = step->draw_id,
                               .when = step->when,
-                              .when_count = step->when_count,
+                              .when_count = s->thread->describes ? step->when_count : 0,
                               .thread = s->thread,
                               .error = error,
                               .id = &s->ids[step->path],
@@ -254,7 +255,8 @@ run_step(struct hr_survey *s, const struct hr_step *step, bool *ret_drop)
         s->fields[i] = &s->row[step->fields[i]];
     HR_TRY(hr__step_fill(step, s->row, &ctx));
     HR_TRY(make_slots(s, step->before, step->before_count));
-    if (step->op->cache.begin == NULL) /* it keeps nothing of the survey */
+    if (step->op->cache.begin == NULL && /* it keeps nothing of the survey */
+        !(s->skips && step->when_count > 0))
         HR_TRY(hr__op_apply(step->op, &ctx));
     if (!s->thread->describes)
         HR_TRY(make_slots(s, step->after, step->after_count));
@@ -278,7 +280,8 @@ static void begin_record(struct hr_survey *s, bool describes)
     for (uint32_t i = 0; i < s->plan->graph->count; i++)
         s->one[i].known = false;
     s->thread->describes = describes;
-    s->drawn = false;
+    for (; s != NULL; s = s->next)
+        s->drawn = s->skips = false;
 }
 
 static void end_record(struct hr_survey *s)
@@ -417,6 +420,7 @@ static void hand_on(struct hr_survey *s)
     next->ids[0] = s->ids[0];
     hr__views_set(&next->program, next->ids);
     next->drawn = s->drawn;
+    next->skips = s->skips;
     for (size_t f = 0; f < s->program.out_count; f++) {
         struct hr_value *from = &s->row[s->program.out[f].slot];
 
@@ -425,13 +429,25 @@ static void hand_on(struct hr_survey *s)
     }
 }
 
-void hr__survey_run(struct hr_survey *s, struct hr_extent *most)
+/* Whether a draw decides which records run some step. */
+static bool may_skip(const struct hr_survey *s)
+{
+    for (; s != NULL; s = s->next)
+        for (size_t i = 0; i < s->program.step_count; i++)
+            if (s->program.steps[i].when_count > 0)
+                return true;
+    return false;
+}
+
+/* With `skips` without the steps that only some records run, else with all. */
+static void run_once(struct hr_survey *s, bool skips, struct hr_extent *most)
 {
     struct hr_survey *stage = s;
     enum hr_err code = HR_OK;
     bool whole;
 
     begin_record(s, false);
+    s->skips = skips;
     whole = run_steps(s, &code);
     while (whole && stage->next != NULL) {
         hand_on(stage);
@@ -443,4 +459,11 @@ void hr__survey_run(struct hr_survey *s, struct hr_extent *most)
     if (whole)
         hr__extents_add(s->plan->graph, s->one, most);
     end_record(s);
+}
+
+void hr__survey_run(struct hr_survey *s, struct hr_extent *most)
+{
+    run_once(s, false, most);
+    if (may_skip(s))
+        run_once(s, true, most);
 }

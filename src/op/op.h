@@ -132,6 +132,7 @@ struct hr_thread {
     struct hr_pool *pool;     /* buffers that outlive the record */
     bool describes; /* records are only described: forcing a deferred value fails and
                        clears this */
+    bool surveys;   /* ops draw what takes the most memory, not what is the record's */
     /* 1 + the node that asked for what a deferred value could not be made of: the error
      * of its force is that node's. 0: none; who reads it sets it back. */
     uint32_t failed_node;

@@ -93,7 +93,7 @@ static enum hr_err noise_apply(struct hr_op_ctx *ctx)
     double loud, soft, scale;
 
     hr__op_rng(ctx, &rng);
-    if (hr__rng_double(&rng) >= p->p)
+    if (hr__rng_double(&rng) >= p->p && !ctx->thread->surveys)
         return HR_OK;
     HR_TRY(hr__numbers_write(ctx, 0, &sound, &data));
     HR_TRY(draw_piece(ctx, &rng, sound.frames, &piece));

@@ -134,11 +134,13 @@ static enum hr_err pitch_apply(struct hr_op_ctx *ctx)
     const struct tables *t = ctx->state;
     struct hr_sound sound;
     struct hr_rng rng;
-    uint64_t drawn;
+    uint64_t last = (uint64_t)(most(p) - p->steps.values[0]), drawn;
 
     HR_TRY(hr__sound_read(ctx, 0, &sound));
     hr__op_rng(ctx, &rng);
-    drawn = hr__rng_below(&rng, (uint64_t)(most(p) - p->steps.values[0]) + 1);
+    drawn = hr__rng_below(&rng, last + 1);
+    if (ctx->thread->surveys) /* the higher, the longer it is before its rate changes */
+        drawn = last > 0 && t->sinc[last] == NULL ? last - 1 : last;
     if (t->sinc[drawn] == NULL)
         return HR_OK;
     return shift(ctx, &sound, p->steps.values[0] + (int64_t)drawn, t->sinc[drawn]);

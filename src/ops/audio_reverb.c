@@ -136,24 +136,36 @@ draw_room(const struct reverb *p, struct hr_rng *rng, float *room, int64_t frame
         scale(room + 1, frames - 1, sqrt(pow(10, -drr / 10) / tail));
 }
 
+static const struct hr_bank_sound *longest(const struct hr_bank *bank)
+{
+    const struct hr_bank_sound *sound = bank->sounds;
+
+    while (sound->frames < bank->longest)
+        sound++;
+    return sound;
+}
+
 /* The response for the record in the arena, with an energy of 1. */
 static enum hr_err choose_room(struct hr_op_ctx *ctx, struct hr_rng *rng,
                                float **ret_room, int64_t *ret_frames)
 {
     const struct reverb *p = ctx->params;
     const struct rooms *rooms = ctx->state;
-    double sum;
+    bool surveys = ctx->thread->surveys;
+    double sum, rt60;
 
     if (rooms->bank != NULL) {
         const struct hr_bank_sound *from =
-            &rooms->bank->sounds[hr__rng_below(rng, rooms->bank->count)];
+            surveys ? longest(rooms->bank)
+                    : &rooms->bank->sounds[hr__rng_below(rng, rooms->bank->count)];
 
         *ret_frames = from->frames;
         HR_TRY(hr__sound_alloc(ctx, 1, from->frames, 0, ret_room));
         for (int64_t i = 0; i < from->frames; i++)
             (*ret_room)[i] = from->data[i];
     } else {
-        *ret_frames = (int64_t)ceil(hr__draw_from(rng, &p->rt60) * rooms->rate) + 1;
+        rt60 = surveys ? p->rt60.values[p->rt60.count - 1] : hr__draw_from(rng, &p->rt60);
+        *ret_frames = (int64_t)ceil(rt60 * rooms->rate) + 1;
         HR_TRY(hr__sound_alloc(ctx, 1, *ret_frames, 0, ret_room));
         draw_room(p, rng, *ret_room, *ret_frames);
     }
@@ -183,7 +195,7 @@ static enum hr_err reverb_apply(struct hr_op_ctx *ctx)
     float *room, *data;
 
     hr__op_rng(ctx, &rng);
-    if (hr__rng_double(&rng) >= p->p)
+    if (hr__rng_double(&rng) >= p->p && !ctx->thread->surveys)
         return HR_OK;
     HR_TRY(hr__sound_read(ctx, 0, &sound));
     HR_TRY(choose_room(ctx, &rng, &room, &frames));

@@ -81,16 +81,29 @@ static enum hr_err speed_open(const struct hr_open *open, void **ret_state)
 
 /* ---- a record ---- */
 
+/* The smallest factor makes the longest sound. */
+static int slowest(const struct speed *p)
+{
+    int at = 0;
+
+    for (int i = 1; i < p->factors.count; i++)
+        if (p->factors.values[i] < p->factors.values[at])
+            at = i;
+    return at;
+}
+
 static enum hr_err speed_apply(struct hr_op_ctx *ctx)
 {
     const struct tables *t = ctx->state;
     const struct hr_polyphase *polyphase;
     struct hr_sound sound;
     struct hr_rng rng;
+    uint64_t drawn;
 
     HR_TRY(hr__sound_read(ctx, 0, &sound));
     hr__op_rng(ctx, &rng);
-    polyphase = t->of[hr__rng_below(&rng, (uint64_t)t->count)];
+    drawn = hr__rng_below(&rng, (uint64_t)t->count);
+    polyphase = t->of[ctx->thread->surveys ? (uint64_t)slowest(ctx->params) : drawn];
     return polyphase != NULL ? hr__sound_resample(ctx, 0, &sound, polyphase) : HR_OK;
 }
 

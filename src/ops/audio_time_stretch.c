@@ -55,7 +55,7 @@ static enum hr_err time_stretch_apply(struct hr_op_ctx *ctx)
 
     HR_TRY(hr__sound_read(ctx, 0, &sound));
     hr__op_rng(ctx, &rng);
-    rate = hr__draw_from(&rng, &p->rate);
+    rate = ctx->thread->surveys ? p->rate.values[0] : hr__draw_from(&rng, &p->rate);
     HR_TRY(hr__sound_stretch(ctx, ctx->state, &sound, rate, &data, &frames));
     hr__sound_replace(ctx, 0, 0, frames, data);
     return HR_OK;

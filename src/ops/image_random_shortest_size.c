@@ -100,7 +100,7 @@ static enum hr_err shortest_apply(struct hr_op_ctx *ctx)
     hr__op_rng(ctx, &rng);
     width = move.width;
     height = move.height;
-    scale_to(p, draw(p, &rng), &width, &height);
+    scale_to(p, ctx->thread->surveys ? longest(p) : draw(p, &rng), &width, &height);
     return hr__move_to_size(ctx, &move, width, height, p->interpolation, p->antialias);
 }
 

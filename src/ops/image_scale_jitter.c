@@ -69,8 +69,10 @@ static enum hr_err jitter_apply(struct hr_op_ctx *ctx)
 
     HR_TRY(hr__move_begin(ctx, &move));
     hr__op_rng(ctx, &rng);
-    factor = fitting(p, move.height, move.width) *
-             hr__rng_uniform(&rng, p->scale.values[0], p->scale.values[1]);
+    factor = ctx->thread->surveys
+                 ? p->scale.values[1]
+                 : hr__rng_uniform(&rng, p->scale.values[0], p->scale.values[1]);
+    factor *= fitting(p, move.height, move.width);
     return hr__move_to_size(ctx, &move, scaled(move.width, factor),
                             scaled(move.height, factor), p->interpolation, p->antialias);
 }

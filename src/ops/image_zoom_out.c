@@ -55,10 +55,12 @@ static enum hr_err zoom_apply(struct hr_op_ctx *ctx)
     struct hr_rng rng;
 
     hr__op_rng(ctx, &rng);
-    if (hr__rng_double(&rng) >= p->p)
+    if (hr__rng_double(&rng) >= p->p && !ctx->thread->surveys)
         return HR_OK;
     HR_TRY(hr__move_begin(ctx, &move));
-    factor = hr__rng_uniform(&rng, p->side_range.values[0], p->side_range.values[1]);
+    factor = ctx->thread->surveys ? p->side_range.values[1]
+                                  : hr__rng_uniform(&rng, p->side_range.values[0],
+                                                    p->side_range.values[1]);
     width = floor(move.width * factor);
     height = floor(move.height * factor);
     if (width > HR_IMAGE_EXTENT_MAX || height > HR_IMAGE_EXTENT_MAX)

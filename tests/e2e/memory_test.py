@@ -299,6 +299,30 @@ def what_no_schema_knows_is_measured_before_the_run():
 
 
 @test
+def sizes_that_are_drawn_are_measured_at_their_most():
+    """The figure that the first refusal names works for as many epochs as draw other sizes."""
+    sounds = ["source.files: {path: \"${data}\", suffixes: [wav]}", "audio.decode: {}", "audio.resample: {rate: 16000}",
+              "audio.mono: {}"]
+    photo = ["source.files: {path: \"${data}\"}", "image.decode: {}", "image.pad: {padding: 3}"]
+    some = "when: {augment: {choice: 0, of: [1, 2]}}"
+    folder = temp / "drawn-png"
+    folder.mkdir()
+    (folder / "0.png").write_bytes(png(800, 400))
+    for data, before, step, after in [
+            *((some_sounds(2, count=8, long=60), sounds, step, []) for step in (
+                "audio.time_stretch: {rate: [0.5, 2]}", "audio.speed: {factors: [2, 0.5, 1]}",
+                "audio.pitch: {steps: [-24, 24]}", "audio.reverb: {rt60: [0.1, 30], p: 0.3}",
+                f"audio.time_stretch: {{rate: 0.5, {some}}}", f"audio.crop: {{frames: 100, {some}}}")),
+            *((folder, photo, step, ["image.resize_shortest: {size: 1000}"]) for step in (
+                "image.scale_jitter: {size: 600}", "image.random_shortest_size: {sizes: [100, 1000, 300]}",
+                "image.zoom_out: {side_range: [1, 3], p: 0.3}"))]:
+        enough, part = check(graph("drawn.yaml", steps_of(*before, step, *after, "batch.pad: {size: 1}")), data, 10**6,
+                             ["--variant", "inline", "--epochs", "12"])
+        assert not enough
+        print(f"# {part:.2f} {step}", flush=True)
+
+
+@test
 def records_of_one_input_of_two_are_looked_at():
     """The large lines are those of the second input, few of many."""
     small = temp / "small.txt"
