@@ -17,6 +17,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 static const char uri[] = "mem://fuzz.records";
 
+/* The bytes of the schema, behind which are the names of classes. */
+static size_t schema_bytes(const char *data, size_t bytes)
+{
+    struct hr_wire_input in = {data, bytes, false};
+    struct hr_schema *schema = hr__calloc(1, sizeof *schema);
+    bool read = schema != NULL && hr__wire_schema_read(&in, schema);
+
+    hr__free(schema);
+    return read ? bytes - in.left : bytes;
+}
+
 /* The checksums of all frames that follow each other from the beginning, and of the
  * schema that records name. */
 static void mend(char *data, size_t bytes)
@@ -29,7 +40,8 @@ static void mend(char *data, size_t bytes)
         if (head.bytes > bytes - at - sizeof head || head.bytes % 64 != 0)
             return;
         if (at == 0 && head.raw_bytes <= head.bytes)
-            schema = hr__hash128(data + sizeof head, head.raw_bytes);
+            schema = hr__hash128(data + sizeof head,
+                                 schema_bytes(data + sizeof head, head.raw_bytes));
         if (head.kind == HR_RECORDS_RECORD && head.bytes >= 64)
             memcpy(data + at + sizeof head + 40, &schema, sizeof schema);
         head.checksum = hr__hash64(data + at + sizeof head, head.bytes, 0);
@@ -81,18 +93,33 @@ static void unpack(const struct hr_records_contents *contents)
     hr__unpack_destroy(zstd);
 }
 
+static void read_names(const struct hr_schema *schema)
+{
+    volatile size_t sum = 0;
+
+    for (size_t f = 0; f < schema->count; f++)
+        for (size_t i = 0;
+             schema->fields[f].classes != NULL && i < schema->fields[f].classes->count;
+             i++)
+            sum += strlen(schema->fields[f].classes->names[i]);
+}
+
 static void read_all(const char *data, size_t bytes, const struct hr_shard_index *index,
                      const struct hr_str *text)
 {
     struct hr_wire_input in = {hr__str_text(text), text->length, false};
     struct hr_schema *schema = hr__calloc(1, sizeof *schema);
+    struct hr_wire_classes classes = {0};
     struct hr_wire_reader reader;
     bool typed;
 
     if (schema == NULL)
         return;
-    typed = hr__wire_schema_read(&in, schema) && in.left == 0 &&
+    typed = hr__wire_schema_read(&in, schema) &&
+            hr__wire_classes_read(&in, schema, &classes) == HR_OK &&
             hr__wire_reader_init(&reader, schema, NULL) == HR_OK;
+    if (typed)
+        read_names(schema);
     for (uint64_t i = 0; i < hr__shard_index_count(index); i++) {
         struct hr_records_contents found;
         struct hr_shard_place place;
@@ -109,6 +136,7 @@ static void read_all(const char *data, size_t bytes, const struct hr_shard_index
     }
     if (typed)
         hr__wire_reader_finish(&reader);
+    hr__wire_classes_finish(&classes);
     hr__free(schema);
 }
 

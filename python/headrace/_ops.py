@@ -5124,14 +5124,14 @@ def source_records(
     Operator `source.records`, kind source, version 1; pure.
 
     Reads Headrace's own container: every field of every record with its type, shape and
-    meaning, as it was at the end of the graph that was packed. Records can be read in
-    any order, so shuffle, shard and resume work as for files. Each record has a
-    checksum, which is checked: damage costs the records that it lies in. Records that
-    were packed with --zstd or --lz4 are unpacked. A file whose schema or index is
-    damaged is still read whole; a file without an end (its writer was interrupted, or
-    it was cut) is read up to its last whole record, and one more record, which is bad,
-    says so. The identity of the source is the sizes and checksums of its records, hence
-    its contents, however they are divided over files.
+    meaning, and the names of its classes, as it was at the end of the graph that was
+    packed. Records can be read in any order, so shuffle, shard and resume work as for
+    files. Each record has a checksum, which is checked: damage costs the records that
+    it lies in. Records that were packed with --zstd or --lz4 are unpacked. A file whose
+    schema or index is damaged is still read whole; a file without an end (its writer
+    was interrupted, or it was cut) is read up to its last whole record, and one more
+    record, which is bad, says so. The identity of the source is the sizes and checksums
+    of its records, hence its contents, however they are divided over files.
 
     Args:
         path: a file; or several: "train-{000..099}.records", a pattern such as

@@ -73,6 +73,46 @@ def test_ragged_values_come_back(
         assert one["label"] == other["label"]
 
 
+def labels_of(pipe: hr.Pipeline) -> list[int]:
+    return sorted(int(batch["label"][0]) for batch in pipe.loader(output="numpy"))
+
+
+def test_names_of_classes_come_back(tmp_path: pathlib.Path, command: str, pictures: pathlib.Path) -> None:
+    files = hr.files(pictures, labels="folder")
+    pack(command, files, tmp_path / "packed", "--zstd", 3, "--shard-bytes", "8kB")
+    packed = hr.records(tmp_path / "packed")
+    assert len(list((tmp_path / "packed").glob("*.records"))) > 1
+    assert packed.fields["label"].classes == files.fields["label"].classes == ("a", "b", "c")
+    # Keys are the names, as they are for the files: both have the same parts.
+    for seed in (1, 2, 3):
+        parts = [hr.split(pipe, [0.5, 0.5], seed=seed, by="label") for pipe in (files, packed)]
+        assert labels_of(parts[0][0]) == labels_of(parts[1][0])
+        assert labels_of(parts[0][1]) == labels_of(parts[1][1])
+
+
+def test_files_with_other_names_of_classes_are_refused(
+    tmp_path: pathlib.Path, command: str, pictures: pathlib.Path
+) -> None:
+    numbers = hr.range(3)
+    for folder, names in (("one", ["x", "y", "z"]), ("two", ["x", "z", "y"])):
+        pack(command, numbers.classes("value", names), tmp_path / folder)
+    assert hr.records(tmp_path / "two").fields["value"].classes == ("x", "z", "y")
+    with pytest.raises(hr.HeadraceError, match="other names of classes"):
+        read(tmp_path / "{one,two}")
+    other = numbers.classes("value", ["x", "z", "y"])
+    other.save(tmp_path / "other.yaml")
+    done = subprocess.run(
+        [command, "pack", tmp_path / "other.yaml", "-o", tmp_path / "one", "-q", "--append"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0 and "other" in done.stderr
+    # One data set after the other: equal numbers must mean equal classes.
+    with pytest.raises(hr.HeadraceError, match="classes"):
+        hr.concat(hr.records(tmp_path / "one"), hr.records(tmp_path / "two")).batch(2).loader().close()
+
+
 def test_a_file_that_changes_after_it_was_opened_is_named(
     tmp_path: pathlib.Path, rng: random.Random, command: str
 ) -> None:

@@ -15,6 +15,7 @@
 void hr__pack_shard_finish(struct hr_pack_shard *shard)
 {
     hr__wire_writer_finish(&shard->wire);
+    hr__str_finish(&shard->schema_text);
     hr__compressor_destroy(shard->compressor);
     hr__free(shard->block);
 }
@@ -28,17 +29,31 @@ static enum hr_err records_check(const struct hr_schema *schema, struct hr_error
     return HR_OK;
 }
 
+/* What the file's first frame holds: the schema, then the names of classes. */
 static enum hr_err begin_wire(struct hr_pack_shard *shard, struct hr_error *reterr)
 {
-    return shard->wire.schema != NULL
-               ? HR_OK
-               : hr__wire_writer_init(&shard->wire, shard->schema, false, reterr);
+    const struct hr_str *schema = &shard->wire.schema_bytes;
+    struct hr_str *text = &shard->schema_text;
+
+    if (shard->wire.schema != NULL)
+        return HR_OK;
+    HR_TRY(hr__wire_writer_init(&shard->wire, shard->schema, false, reterr));
+    hr__str_add_bytes(text, hr__str_text(schema), schema->length);
+    hr__wire_classes_write(shard->schema, text);
+    if (!hr__str_ok(text))
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory for a file of records");
+    if (text->length > HR_RECORDS_SCHEMA_MAX)
+        return hr__fail(reterr, HR_ERR_LIMIT,
+                        "the names of all classes take %zu bytes, more than the %zu that "
+                        "a file of records has for them",
+                        text->length - schema->length, HR_RECORDS_SCHEMA_MAX);
+    return HR_OK;
 }
 
 static enum hr_err
 records_open(struct hr_pack_shard *shard, const char *path, struct hr_error *reterr)
 {
-    const struct hr_str *schema = &shard->wire.schema_bytes;
+    const struct hr_str *schema = &shard->schema_text;
 
     HR_TRY(begin_wire(shard, reterr));
     if (shard->kept.bytes > 0)
@@ -61,8 +76,8 @@ static enum hr_err records_keep(struct hr_pack_shard *shard, const char *path,
     HR_TRY(begin_wire(shard, reterr));
     code = hr__window_open(&window, path, reterr);
     if (code == HR_OK)
-        code = hr__records_verify(&window, &shard->wire.schema_bytes, bytes, &shard->kept,
-                                  reterr);
+        code =
+            hr__records_verify(&window, &shard->schema_text, bytes, &shard->kept, reterr);
     hr__window_finish(&window);
     return code;
 }

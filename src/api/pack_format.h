@@ -40,6 +40,7 @@ struct hr_pack_shard {
     /* RECORDS */
     struct hr_records_whole kept; /* bytes 0: nothing */
     struct hr_wire_writer wire;
+    struct hr_str schema_text; /* what the first frame holds */
     struct hr_records_writer *records;
     struct hr_compressor *compressor; /* or NULL */
     void *block;                      /* a record; aligned */

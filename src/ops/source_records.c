@@ -36,6 +36,7 @@ struct state {
     struct hr_shard_source source;
     struct hr_str text; /* of the schema */
     struct hr_schema schema;
+    struct hr_wire_classes classes; /* which the schema refers to */
     struct hr_wire_reader reader;
     bool ragged; /* a field is */
     uint64_t unpacked_max;
@@ -47,6 +48,7 @@ static void records_close(void *made)
     struct state *state = made;
 
     hr__wire_reader_finish(&state->reader);
+    hr__wire_classes_finish(&state->classes);
     hr__str_finish(&state->text);
     hr__free(state->note);
     hr__shard_source_close(state);
@@ -58,9 +60,14 @@ static enum hr_err
 parse_schema(struct state *state, const char *uri, struct hr_error *error)
 {
     struct hr_wire_input in = {hr__str_text(&state->text), state->text.length, false};
+    enum hr_err code = hr__wire_schema_read(&in, &state->schema) ? HR_OK : HR_ERR_FORMAT;
 
-    if (!hr__wire_schema_read(&in, &state->schema) || in.left > 0)
-        return hr__fail(error, HR_ERR_FORMAT, "%s: its schema is malformed", uri);
+    if (code == HR_OK)
+        code = hr__wire_classes_read(&in, &state->schema, &state->classes);
+    if (code != HR_OK)
+        return hr__fail(error, code, "%s: %s", uri,
+                        code == HR_ERR_MEMORY ? "no memory for the names of its classes"
+                                              : "its schema is malformed");
     for (size_t i = 0; i < state->schema.count; i++)
         state->ragged |= state->schema.fields[i].levels > 0;
     for (size_t i = 0; i < state->schema.count; i++)
@@ -214,11 +221,28 @@ check_unpacked(const struct state *state, const struct hr_records_contents *cont
                     contents->bytes, (unsigned long long)state->unpacked_max);
 }
 
+/* The name of the class whose number the value is; NULL: it is no such number. */
+static const char *class_name(const struct hr_field *field, const void *data)
+{
+    int64_t number;
+
+    if (field->classes == NULL || field->kind != HR_FIELD_TENSOR)
+        return NULL;
+    number = hr__integer_at(field->dtype, data);
+    return number >= 0 && (uint64_t)number < field->classes->count
+               ? field->classes->names[number]
+               : NULL;
+}
+
 /* Adds the value that lies at `at` in the contents of a record. */
 static void add_value(const struct hr_field *field, const void *data, size_t bytes,
                       struct hr_str *out)
 {
-    if (field->kind == HR_FIELD_TENSOR)
+    const char *name = class_name(field, data);
+
+    if (name != NULL)
+        hr__str_add(out, name);
+    else if (field->kind == HR_FIELD_TENSOR)
         hr__number_text(out, field->dtype, data);
     else
         hr__str_add_bytes(out, data, bytes);
@@ -446,7 +470,8 @@ const struct hr_op hr_op_source_records = {
     .summary = "records of files that headrace pack has written",
     .doc =
         "Reads Headrace's own container: every field of every record with its type, "
-        "shape and meaning, as it was at the end of the graph that was packed. Records "
+        "shape and meaning, and the names of its classes, as it was at the end of the "
+        "graph that was packed. Records "
         "can be read in any order, so shuffle, shard and resume work as for files. Each "
         "record has a checksum, which is checked: damage costs the records that it lies "
         "in. Records that were packed with --zstd or --lz4 are unpacked. A file whose "

@@ -434,7 +434,8 @@ enum hr_err hr__records_scan(struct hr_shard_scan *scan)
         (schema.length != own->schema->length ||
          memcmp(hr__str_text(&schema), hr__str_text(own->schema), schema.length) != 0))
         code = hr__fail(scan->error, HR_ERR_TYPE,
-                        "%s: its records have other fields than those of the first file",
+                        "%s: its records have other fields, or other names of classes, "
+                        "than those of the first file",
                         scan->window.object->uri);
     hr__str_finish(&schema);
     if (code == HR_OK)
@@ -466,7 +467,8 @@ verify_frame(struct hr_window *window, const struct hr_str *schema,
     if (head.kind == HR_RECORDS_SCHEMA &&
         (head.raw_bytes != schema->length ||
          memcmp(data, hr__str_text(schema), schema->length) != 0))
-        return hr__fail(why, HR_ERR_TYPE, "its records have other fields");
+        return hr__fail(why, HR_ERR_TYPE,
+                        "its records have other fields, or other names of classes");
     if (head.kind == HR_RECORDS_INDEX)
         whole->index = whole->bytes;
     whole->records += head.kind == HR_RECORDS_RECORD;

@@ -19,7 +19,7 @@
 #define HR_RECORDS_MAGIC "HRFRAME" /* with its NUL */
 #define HR_RECORDS_ALIGN ((size_t)64)
 #define HR_RECORDS_VERSION 1u
-#define HR_RECORDS_SCHEMA_MAX ((size_t)1 << 20) /* bytes */
+#define HR_RECORDS_SCHEMA_MAX ((size_t)64 << 20) /* bytes, with the names of classes */
 
 enum hr_records_kind {
     HR_RECORDS_SCHEMA = 1,

@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/alloc.h"
+
 _Static_assert(HR_FIELD_TENSOR == 0 && HR_FIELD_BYTES == 1 && HR_FIELD_RAGGED == 2 &&
                    HR_FIELD_STRINGS == 3,
                "kinds of fields are part of the format");
@@ -163,4 +165,88 @@ bool hr__wire_schema_read(struct hr_wire_input *in, struct hr_schema *ret_schema
             return false;
     ret_schema->count = head.fields;
     return true;
+}
+
+/* ---- names of classes ---- */
+
+/* The names of a field: this head, then each with its NUL. */
+struct classes_head {
+    uint32_t field, count;
+};
+
+_Static_assert(sizeof(struct classes_head) == 8, "the format has no padding");
+
+void hr__wire_classes_write(const struct hr_schema *schema, struct hr_str *out)
+{
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct hr_field_classes *classes = schema->fields[i].classes;
+        struct classes_head head = {.field = (uint32_t)i};
+
+        if (classes == NULL || classes->count == 0)
+            continue;
+        assert(classes->count <= UINT32_MAX);
+        head.count = (uint32_t)classes->count;
+        hr__str_add_bytes(out, &head, sizeof head);
+        for (size_t k = 0; k < classes->count; k++)
+            hr__str_add_bytes(out, classes->names[k], strlen(classes->names[k]) + 1);
+    }
+}
+
+static const char *take_text(struct hr_wire_input *in)
+{
+    const char *text = in->at, *end = memchr(text, '\0', in->left);
+
+    if (end == NULL)
+        return NULL;
+    in->left -= (size_t)(end + 1 - text);
+    in->at = end + 1;
+    return text;
+}
+
+static bool is_class_number(const struct hr_field *field)
+{
+    return (field->kind == HR_FIELD_TENSOR || field->kind == HR_FIELD_RAGGED) &&
+           field->dtype != HR_F16 && field->dtype != HR_BF16 && field->dtype != HR_F32 &&
+           field->dtype != HR_F64;
+}
+
+static enum hr_err take_classes(struct hr_wire_input *in, struct hr_schema *schema,
+                                struct hr_wire_classes *classes)
+{
+    struct hr_field_classes *of;
+    struct classes_head head;
+    const char **names;
+
+    if (!hr__wire_take(in, &head, sizeof head) || head.field >= schema->count ||
+        head.count == 0 || head.count > in->left ||
+        classes->of[head.field].names != NULL ||
+        !is_class_number(&schema->fields[head.field]))
+        return HR_ERR_FORMAT;
+    of = &classes->of[head.field];
+    names = hr__malloc(head.count * sizeof *names);
+    if (names == NULL)
+        return HR_ERR_MEMORY;
+    of->names = names;
+    for (of->count = 0; of->count < head.count; of->count++) {
+        names[of->count] = take_text(in);
+        if (names[of->count] == NULL)
+            return HR_ERR_FORMAT;
+    }
+    schema->fields[head.field].classes = of;
+    return HR_OK;
+}
+
+enum hr_err hr__wire_classes_read(struct hr_wire_input *in, struct hr_schema *schema,
+                                  struct hr_wire_classes *ret_classes)
+{
+    memset(ret_classes, 0, sizeof *ret_classes);
+    while (in->left > 0)
+        HR_TRY(take_classes(in, schema, ret_classes));
+    return HR_OK;
+}
+
+void hr__wire_classes_finish(struct hr_wire_classes *classes)
+{
+    for (size_t i = 0; i < HR_SCHEMA_FIELDS_MAX; i++)
+        hr__free((void *)classes->of[i].names);
 }

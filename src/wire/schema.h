@@ -28,4 +28,19 @@ bool hr__wire_take(struct hr_wire_input *in, void *to, size_t bytes);
 bool hr__wire_field_read(struct hr_wire_input *in, struct hr_field *ret_field);
 bool hr__wire_schema_read(struct hr_wire_input *in, struct hr_schema *ret_schema);
 
+/* Names of classes, by field. The texts are those of the input, which outlives them. */
+struct hr_wire_classes {
+    struct hr_field_classes of[HR_SCHEMA_FIELDS_MAX]; /* names NULL: the field has none */
+};
+
+/* Appends the names of the classes of all fields that have some. */
+void hr__wire_classes_write(const struct hr_schema *schema, struct hr_str *out);
+
+/* Reads names up to the end of the input; the fields of the schema then refer to them.
+ * HR_ERR_FORMAT, HR_ERR_MEMORY. Finish them in any case; zeroed ones are fine. */
+HR_CHECK enum hr_err
+hr__wire_classes_read(struct hr_wire_input *in, struct hr_schema *schema,
+                      struct hr_wire_classes *ret_classes);
+void hr__wire_classes_finish(struct hr_wire_classes *classes);
+
 #endif
