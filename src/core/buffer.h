@@ -45,6 +45,8 @@ struct hr_memory_segment {
 /* A pool whose large buffers are segments, as far as there are places and memory; the
  * others are ordinary. NULL when out of memory. */
 HR_CHECK struct hr_pool *hr__pool_create_shared(void);
+/* A reference more. */
+struct hr_pool *hr__pool_ref(struct hr_pool *pool);
 /* The id of the segment at `index`; 0: none. */
 uint64_t hr__pool_segment(struct hr_pool *pool, uint32_t index);
 /* The segment in which a buffer lies, valid while the buffer is, and where; or NULL. */

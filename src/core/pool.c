@@ -40,6 +40,7 @@ struct hr_pool {
     size_t used_bytes, idle_bytes, peak_bytes;
     size_t keep_bytes; /* idle blocks are kept while there are fewer bytes; 0: always */
     size_t live;       /* buffers in use */
+    size_t references; /* hr_pool_unref() drops one */
     uint64_t gets, misses;
     struct hr_buffer *heads;
     size_t head_count;
@@ -248,6 +249,16 @@ struct hr_pool *hr_pool_create(size_t bytes_max)
         return NULL;
     }
     pool->bytes_max = bytes_max;
+    pool->references = 1;
+    return pool;
+}
+
+struct hr_pool *hr__pool_ref(struct hr_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    assert(pool->references > 0);
+    pool->references++;
+    pthread_mutex_unlock(&pool->lock);
     return pool;
 }
 
@@ -316,6 +327,11 @@ void hr_pool_unref(struct hr_pool *pool)
     if (pool == NULL)
         return;
     pthread_mutex_lock(&pool->lock);
+    assert(pool->references > 0);
+    if (--pool->references > 0) {
+        pthread_mutex_unlock(&pool->lock);
+        return;
+    }
     pool->closed = true;
     drop = take_all(pool, &heads);
     last = pool->live == 0;

@@ -142,6 +142,18 @@ TEST(buffers_outlive_the_handle)
     hr_pool_unref(NULL);
 }
 
+TEST(a_pool_gives_buffers_until_its_last_reference)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+
+    CHECK(hr__pool_ref(pool) == pool);
+    hr_buffer_unref(get(pool, 100));
+    hr_pool_unref(pool);
+    CHECK(stats(pool).idle_bytes > 0); /* and keeps them */
+    hr_buffer_unref(get(pool, 100));
+    hr_pool_unref(pool);
+}
+
 TEST(a_get_that_fails_for_memory_changes_nothing)
 {
     struct hr_pool *pool = hr_pool_create(0);

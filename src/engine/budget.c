@@ -41,7 +41,7 @@ static void set_limits(struct hr_engine *engine)
     if (!has_budget(engine))
         return;
     engine->kept_least = hr__plan_kept_least(&engine->plan);
-    if (!engine->pool_borrowed)
+    if (!engine->pool_shared)
         hr__pool_keep(engine->pool, hr__plan_record_bytes(&engine->plan));
     for (size_t i = 0; i < engine->stage_count; i++)
         atomic_store_explicit(&engine->stages[i].in_bytes_max,

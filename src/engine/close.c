@@ -48,8 +48,7 @@ static void destroy(struct hr_engine *engine)
     for (size_t i = 0; i < engine->stage_count; i++)
         hr__stage_finish(&engine->stages[i]);
     hr__reader_destroy(engine->reader);
-    if (!engine->pool_borrowed)
-        hr_pool_unref(engine->pool);
+    hr_pool_unref(engine->pool);
     hr__ledger_finish(&engine->ledger);
     for (size_t i = 0; i < engine->stage_count; i++)
         hr__marks_finish(&engine->stages[i].marks);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "core/clock.h"
+#include "engine/engine.h"
 
 #define GATED(variant)                                                                   \
     "  - code.map: {code: gated, fields: value, outputs: \"value: int64\", "             \
@@ -248,4 +249,29 @@ TEST(a_batch_outlives_an_iterator_that_could_not_stop)
     CHECK_OK(hr_batch_field(batch, 0, &view));
     CHECK_EQ_INT(((const int64_t *)view.data)[9], 9);
     hr_batch_unref(batch);
+}
+
+TEST(an_engine_that_could_not_stop_keeps_its_pool)
+{
+    struct gate gate = {.open = false};
+    struct world w = {.end = 1000};
+    struct set_up up = {&w, add_gate, &gate};
+    struct outcome_job job =
+        code_job(GRAPH(RANGE(1000) GATED("threads") BATCH(10)), &up, 1, NULL);
+    struct hr_graph *graph = outcome_graph(&job, NULL);
+    const struct hr_engine_place place = {.pool = hr_pool_create(0)};
+    struct hr_iter_options options;
+    struct hr_engine *engine = NULL;
+
+    hr_iter_options_init(&options);
+    options.threads = 1;
+    CHECK(graph != NULL && place.pool != NULL);
+    CHECK_OK(hr__engine_open_in(graph, &options, &place, &engine, NULL));
+    hr_graph_unref(graph); /* the engine keeps it */
+    wait_for(&gate.waiting, 1);
+    CHECK_ERR(HR_ERR_LIMIT, hr__engine_stop(engine, 0, NULL));
+    hr__engine_close(engine);
+    hr_pool_unref(place.pool);
+    atomic_store(&gate.open, true);
+    wait_for(&gate.released, 1);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "core/buffer.h"
 #include "core/clock.h"
 #include "core/error.h"
 
@@ -237,8 +238,9 @@ hr__engine_open_in(struct hr_graph *graph, const struct hr_iter_options *options
     }
     engine->graph = hr_graph_ref(graph);
     engine->options = *options;
-    engine->pool = place->pool;
-    engine->pool_borrowed = place->pool != NULL;
+    if (place->pool != NULL)
+        engine->pool = hr__pool_ref(place->pool);
+    engine->pool_shared = place->pool != NULL;
     engine->feed = place->feed;
     engine->bare = place->bare;
     code = init_engine(engine, reterr);

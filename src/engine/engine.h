@@ -38,8 +38,8 @@ struct hr_engine {
     struct hr_plan plan;
     struct hr_iter_options options;
     size_t stage_count;
-    struct hr_pool *pool;
-    bool pool_borrowed;         /* of hr__engine_open_in() */
+    struct hr_pool *pool;       /* a reference */
+    bool pool_shared;           /* that of hr__engine_open_in() */
     const struct hr_feed *feed; /* of hr__engine_open_in(), or NULL */
     bool bare;                  /* likewise */
     struct hr_reader *reader;
@@ -156,8 +156,8 @@ hr__engine_open(struct hr_graph *graph, const struct hr_iter_options *options,
 /* What a run of the service has beside its options. Zeros: nothing. */
 struct hr_engine_place {
     /* For batches, in runs that follow each other: fresh memory costs more than many a
-     * batch. It must outlive the engine, not its batches; the plan's limit of idle memory
-     * is not set in it. */
+     * batch. The engine takes a reference; the plan's limit of idle memory is not set in
+     * it. */
     struct hr_pool *pool;
     const struct hr_feed *feed; /* makes the first steps' records; lives until its close()
                                    is called, also after failure */

@@ -22,6 +22,10 @@
 #define PATIENCE_NS (10 * HR_FLEET_MS)  /* a batch may take, until others get theirs */
 #define LOOK_MIN_NS HR_FLEET_MS         /* between looks at whether others want some */
 #define LOOK_MAX_NS (50 * HR_FLEET_MS)  /* and at whether to stop */
+/* How long the threads of a range have to end, which others wait for; and those of all
+ * ranges, when the worker stops. */
+#define CLOSE_NS (50 * HR_FLEET_MS)
+#define STOP_NS (2000 * HR_FLEET_MS)
 
 _Static_assert(FRAME_POSITIONS_MAX <= HR_PARCEL_ITEMS_MAX, "they fit in a frame");
 
@@ -41,16 +45,34 @@ static void drop_hold(struct hr_worker_process *w, struct hr_worker_job *job)
     hr__net_unlock(w->base.net);
 }
 
-static void close_range(struct hr_worker_process *w, struct hr_worker_range *range)
+/* A thread that is still in user code or a read after this time is left behind, and frees
+ * the engine. */
+static void close_range(struct hr_worker_process *w, struct hr_worker_range *range,
+                        uint64_t within_ns)
 {
     struct hr_worker_job *job = range->job;
 
     if (job == NULL)
         return;
+    (void)!hr__engine_stop(range->engine, within_ns, NULL);
     hr__engine_close(range->engine);
     hr__graph_rest(job->graph);
     *range = (struct hr_worker_range){0};
     drop_hold(w, job);
+}
+
+/* All are asked to stop before one is waited for. */
+static void close_all(struct hr_worker_process *w)
+{
+    uint64_t until = hr__now_ns() + STOP_NS, now;
+
+    for (size_t i = 0; i < HR_WORKER_RANGES; i++)
+        if (w->ranges[i].job != NULL)
+            (void)!hr__engine_stop(w->ranges[i].engine, 0, NULL);
+    for (size_t i = 0; i < HR_WORKER_RANGES; i++) {
+        now = hr__now_ns();
+        close_range(w, &w->ranges[i], until > now ? until - now : 0);
+    }
 }
 
 /* Under the lock: a range that nobody waits for, or NULL. */
@@ -87,7 +109,7 @@ static struct hr_worker_range *free_range(struct hr_worker_process *w)
     }
     assert(oldest != NULL || w->waits);
     if (oldest != NULL)
-        close_range(w, oldest);
+        close_range(w, oldest, CLOSE_NS);
     return oldest;
 }
 
@@ -123,6 +145,22 @@ open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next
 
 static bool serve_next(struct hr_worker_process *w);
 
+/* Who waits for a batch. */
+struct asker {
+    uint32_t client;
+    uint64_t serial; /* of its connection */
+};
+
+static bool is_here(struct hr_worker_process *w, const struct asker *asker)
+{
+    bool here;
+
+    hr__net_lock(w->base.net);
+    here = w->peers[asker->client].serial == asker->serial;
+    hr__net_unlock(w->base.net);
+    return here;
+}
+
 /* One frame of another client, if it wants one and its batch is there. */
 static bool serve_another(struct hr_worker_process *w, struct hr_worker_range *range)
 {
@@ -138,9 +176,10 @@ static bool serve_another(struct hr_worker_process *w, struct hr_worker_range *r
 
 /* The engine's next batch. Others are served while it is long in coming, else a run of
  * slow batches would stop all others of its workers. NULL: it is not there yet, and
- * another frame waits already. */
+ * another frame waits already. HR_ERR_CANCELLED: nobody waits for it any more. */
 static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_range *range,
-                              struct hr_batch **ret_batch, struct hr_error *reterr)
+                              const struct asker *asker, struct hr_batch **ret_batch,
+                              struct hr_error *reterr)
 {
     struct hr_batch *batch = NULL;
     enum hr_err code = HR_OK;
@@ -152,6 +191,8 @@ static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_rang
         code = hr__engine_next(range->engine, hr__now_ns() + wait_ns, &batch, reterr);
         if (code != HR_OK || batch != NULL || w->waits)
             break;
+        if (!is_here(w, asker))
+            return hr__fail(reterr, HR_ERR_CANCELLED, "the client is gone");
         if (serve_another(w, range))
             wait_ns = 0;
         else
@@ -168,9 +209,9 @@ static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_rang
 }
 
 /* NULL: it is not there yet, and another frame waits already. */
-static enum hr_err
-make_batch(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t number,
-           uint64_t until, struct hr_batch **ret_batch, struct hr_error *reterr)
+static enum hr_err make_batch(struct hr_worker_process *w, struct hr_worker_job *job,
+                              const struct asker *asker, uint64_t number, uint64_t until,
+                              struct hr_batch **ret_batch, struct hr_error *reterr)
 {
     struct hr_worker_range *range = find_range(w, job, number);
     enum hr_err code;
@@ -183,14 +224,14 @@ make_batch(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t numb
         HR_TRY(open_range(w, job, number, until, &range, reterr));
     if (range == NULL)
         return HR_OK;
-    code = next_batch(w, range, ret_batch, reterr);
+    code = next_batch(w, range, asker, ret_batch, reterr);
     range->used = ++w->clock;
     range->begun = code == HR_OK && *ret_batch == NULL;
     if (range->begun)
         return HR_OK;
     range->next++;
     if (code != HR_OK || range->next == range->until)
-        close_range(w, range);
+        close_range(w, range, CLOSE_NS);
     return code;
 }
 
@@ -208,6 +249,7 @@ static void open_ahead(struct hr_worker_process *w, struct hr_worker_job *job,
 
 /* A frame in the making. */
 struct making {
+    struct asker asker;
     struct hr_batch *batches[FRAME_POSITIONS_MAX]; /* NULL: that one failed */
     struct hr_parcel_item items[FRAME_POSITIONS_MAX];
     uint32_t count;
@@ -233,8 +275,8 @@ static bool add_item(struct hr_worker_process *w, struct making *m,
 
     m->items[m->count] = (struct hr_parcel_item){NULL, &m->last};
     if (m->last.code == HR_OK) {
-        if (make_batch(w, job, task->position + m->count, task->until, batch, &error) !=
-            HR_OK)
+        if (make_batch(w, job, &m->asker, task->position + m->count, task->until, batch,
+                       &error) != HR_OK)
             add_failure(m, job->outputs.bare, &error);
         else if (*batch == NULL)
             return false;
@@ -257,11 +299,12 @@ static void write_pieces(struct hr_worker_process *w, struct making *m,
 }
 
 /* Returns how many of the task's positions were made: fewer if the next batch is not
- * there yet. No pieces if that is none, if the worker stops, or without memory. */
-static uint32_t
-make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
-            const struct hr_serve_task *task, const struct hr_serve_lease *next,
-            struct hr_parcel_pieces *pieces, struct hr_error *reterr)
+ * there yet. No pieces if that is none, if the worker stops, if the client of this serial
+ * is gone, or without memory. */
+static uint32_t make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
+                            const struct hr_serve_task *task, uint64_t serial,
+                            const struct hr_serve_lease *next,
+                            struct hr_parcel_pieces *pieces, struct hr_error *reterr)
 {
     const struct hr_schema *schema = &job->graph->nodes[job->graph->output].schema;
     struct making *m = hr__calloc(1, sizeof *m);
@@ -271,11 +314,12 @@ make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
         hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
         return task->count;
     }
+    m->asker = (struct asker){task->client, serial};
     if (find_range(w, job, task->position) != NULL)
         open_ahead(w, job, next);
     while (m->count < task->count && add_item(w, m, job, task)) {
     }
-    if (m->last.code == HR_ERR_CANCELLED) /* stopping */
+    if (m->last.code == HR_ERR_CANCELLED) /* nobody is there to read it */
         *reterr = m->last;
     else if (m->count > 0)
         write_pieces(w, m, job->outputs.bare ? schema : NULL, pieces, reterr);
@@ -393,7 +437,7 @@ static bool serve(struct hr_worker_process *w, struct hr_serve_task *task)
     hr__squeeze_begin(w, task->client, &squeeze);
     hr__net_unlock(w->base.net);
     if (job->error.code == HR_OK)
-        made = make_parcel(w, job, task, &next, &pieces, &error);
+        made = make_parcel(w, job, task, serial, &next, &pieces, &error);
     hr__squeeze_run(w, &squeeze, &pieces);
     HR_KILL_POINT("frame.made");
     hr__net_lock(w->base.net);
@@ -446,13 +490,12 @@ void *hr__worker_make(void *user)
             continue;
         }
         hr__net_unlock(net);
-        close_range(w, idle);
+        close_range(w, idle, CLOSE_NS);
         hr__net_lock(net);
     }
     hr__worker_end_openings(w);
     hr__net_unlock(net);
-    for (size_t i = 0; i < HR_WORKER_RANGES; i++)
-        close_range(w, &w->ranges[i]);
+    close_all(w);
     hr__squeezer_finish(&w->squeezer);
     return NULL;
 }

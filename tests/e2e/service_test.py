@@ -157,6 +157,28 @@ def a_graph_that_takes_long_to_open_holds_up_nobody():
 
 
 @test
+def clients_that_go_away_take_their_runs_along():
+    """Though these wait for a server that accepts connections and never answers. A worker runs eight things at once."""
+    server, url = http_server()
+    (temp / "far.bin").write_bytes(bytes(1000))
+    hung = [graph(f"hung {i}.yaml", f"pipeline:\n  - source.files: {{path: \"{url}\", labels: none, files: [far.bin]}}\n"
+                  f"  - batch.stack: {{size: {i}, ragged: true}}\n") for i in range(1, 9)]
+    wanted = digest(graph("numbers.yaml", numbers))
+    with server, socket.create_server(("127.0.0.1", 0)) as proxy:
+        env = {**os.environ, "http_proxy": "http://127.0.0.1:%d" % proxy.getsockname()[1], "no_proxy": ""}
+        with Service(1, worker_env=env) as service:
+            runs = [start("run", text, "-q", "--service", service.address) for text in hung]
+            proxy.settimeout(LONG)
+            asked = [proxy.accept() for _ in runs]  # all of them wait
+            for process in runs:
+                process.kill()
+                process.communicate()
+            assert digest(graph("numbers.yaml", numbers), "--service", service.address) == wanted
+            assert len(asked) == len(runs)
+        server.stdin.close()
+
+
+@test
 def what_a_service_cannot_do_is_refused_at_once():
     one_line(run("run", graph("numbers.yaml", numbers), "--service", "somewhere", code=None), "HOST:PORT")
     one_line(run("run", graph("numbers.yaml", numbers), "--job", "a", code=2), "--service")
@@ -196,13 +218,6 @@ def shared_files(process):
             pass
     with open(f"/proc/{process.pid}/maps") as maps:
         return count + sum("headrace-batch" in line for line in maps)
-
-
-def wait_until(condition):
-    until = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 @test
