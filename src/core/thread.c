@@ -68,6 +68,24 @@ enum hr_err hr__thread_start(pthread_t *ret_thread, const char *name,
     return HR_OK;
 }
 
+void hr__cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+int hr__cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until_ns)
+{
+    const struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+                                   .tv_nsec = (long)(until_ns % 1000000000u)};
+
+    return pthread_cond_timedwait(cond, mutex, &until);
+}
+
 void hr__thread_join_for(pthread_t thread, uint64_t timeout_ns)
 {
     struct timespec until;

@@ -3,7 +3,7 @@
  *
  * Mutexes and condition variables are pthread's own. This adds fault injection on
  * creation, a name for debuggers, and blocked signals: no signal is delivered to a thread
- * of the library.
+ * of the library; and waits until a time of the monotonic clock.
  */
 #ifndef HR_CORE_THREAD_H
 #define HR_CORE_THREAD_H
@@ -26,6 +26,11 @@ static inline void hr__assert_locked(const pthread_mutex_t *mutex)
 HR_CHECK enum hr_err
 hr__thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *),
                  void *user, struct hr_error *reterr);
+
+/* A condition variable whose timed waits go by hr__now_ns(), and such a wait: 0, or an
+ * error of pthread_cond_timedwait() such as ETIMEDOUT. */
+void hr__cond_init(pthread_cond_t *cond);
+int hr__cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until_ns);
 
 /* Joins a thread that is about to exit; detaches it if that takes over `timeout_ns`. */
 void hr__thread_join_for(pthread_t thread, uint64_t timeout_ns);

@@ -197,14 +197,6 @@ void hr__engine_time_out(const struct hr_engine *engine, struct hr_error *error)
     hr__str_finish(&words);
 }
 
-static void wait_left(struct hr_engine *engine, uint64_t until_ns)
-{
-    struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
-                             .tv_nsec = (long)(until_ns % 1000000000u)};
-
-    pthread_cond_timedwait(&engine->left, &engine->lock, &until);
-}
-
 enum hr_err
 hr__engine_stop(struct hr_engine *engine, uint64_t timeout_ns, struct hr_error *reterr)
 {
@@ -219,7 +211,7 @@ hr__engine_stop(struct hr_engine *engine, uint64_t timeout_ns, struct hr_error *
     pthread_cond_broadcast(&engine->work);
     pthread_cond_broadcast(&engine->ready);
     while (engine->inside > 0 && !is_own_code(engine) && now < until) {
-        wait_left(engine, until);
+        hr__cond_wait(&engine->left, &engine->lock, until);
         now = hr__now_ns();
     }
     if (engine->inside > 0)

@@ -92,7 +92,6 @@ static enum hr_err init_reader(struct hr_engine *engine, struct hr_error *reterr
 /* The engine's lock is held for well under a microsecond, so waiters spin first. */
 static void init_locks(struct hr_engine *engine)
 {
-    pthread_condattr_t monotonic;
     pthread_mutexattr_t adaptive;
 
     pthread_mutexattr_init(&adaptive);
@@ -100,12 +99,9 @@ static void init_locks(struct hr_engine *engine)
     pthread_mutex_init(&engine->lock, &adaptive);
     pthread_mutexattr_destroy(&adaptive);
     pthread_mutex_init(&engine->host_lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&engine->work, &monotonic);
-    pthread_cond_init(&engine->ready, &monotonic);
-    pthread_cond_init(&engine->left, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hr__cond_init(&engine->work);
+    hr__cond_init(&engine->ready);
+    hr__cond_init(&engine->left);
 }
 
 /* Whether the output's records are those of the positions, one each, as they are or in

@@ -28,15 +28,9 @@
 static void
 wait_on(struct hr_engine *engine, pthread_cond_t *condition, uint64_t until_ns)
 {
-    uint64_t ns =
-        hr__now_ns() + WAIT_MS * 1000000u; /* the conditions use the same clock */
-    struct timespec until;
+    uint64_t ns = hr__now_ns() + WAIT_MS * 1000000u;
 
-    ns = ns < until_ns ? ns : until_ns;
-    until.tv_sec = (time_t)(ns / 1000000000u);
-    until.tv_nsec = (long)(ns % 1000000000u);
-
-    pthread_cond_timedwait(condition, &engine->lock, &until);
+    hr__cond_wait(condition, &engine->lock, ns < until_ns ? ns : until_ns);
 }
 
 void hr__engine_sleep(struct hr_runner *runner, pthread_cond_t *condition,

@@ -503,7 +503,6 @@ open_at(struct hr_graph *graph, const struct hr_iter_options *options, bool bare
         uint64_t number, struct hr_remote **ret_remote, struct hr_error *reterr)
 {
     struct hr_remote *r = hr__calloc(1, sizeof *r);
-    pthread_condattr_t monotonic;
     enum hr_err code;
 
     if (r == NULL)
@@ -512,10 +511,7 @@ open_at(struct hr_graph *graph, const struct hr_iter_options *options, bool bare
     r->graph = graph;
     r->start_number = number;
     r->open_ns = r->patient_ns = hr__now_ns();
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->ready, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hr__cond_init(&r->ready);
     hr__str_init(&r->job);
     code = init(r, options, bare, reterr);
     if (code != HR_OK) {
@@ -569,12 +565,8 @@ void hr__remote_close(struct hr_remote *r)
 static void wait(struct hr_remote *r, uint64_t until_ns)
 {
     uint64_t now = hr__now_ns(), soon = now + WAKE_NS; /* a cancel cannot signal */
-    struct timespec at;
 
-    until_ns = until_ns < soon ? until_ns : soon;
-    at.tv_sec = (time_t)(until_ns / 1000000000);
-    at.tv_nsec = (long)(until_ns % 1000000000);
-    pthread_cond_timedwait(&r->ready, hr__net_mutex(r->net), &at);
+    hr__cond_wait(&r->ready, hr__net_mutex(r->net), until_ns < soon ? until_ns : soon);
     r->wait_ns += hr__now_ns() - now;
 }
 

@@ -393,7 +393,7 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
                                      .client_ca = o->tls_client_ca,
                                      .name = o->tls_name};
 
-    pthread_cond_init(&w->work, NULL);
+    hr__cond_init(&w->work);
     w->base.close = close_worker;
     w->base.begin = begin;
     w->base.end = end;

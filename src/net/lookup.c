@@ -69,16 +69,12 @@ static void *run(void *user)
 static struct hr_lookup *create(const char *address)
 {
     struct hr_lookup *lookup = hr__calloc(1, sizeof *lookup);
-    pthread_condattr_t monotonic;
 
     if (lookup == NULL)
         return NULL;
     snprintf(lookup->address, sizeof lookup->address, "%s", address);
     pthread_mutex_init(&lookup->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&lookup->done, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hr__cond_init(&lookup->done);
     lookup->holders = 1;
     return lookup;
 }
@@ -118,13 +114,12 @@ static uint64_t ended_ns(struct hr_lookup *lookup)
 static bool await(struct hr_lookup *lookup, uint64_t patience_ns)
 {
     uint64_t until = hr__now_ns() + patience_ns;
-    struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     int failed = 0;
     bool ended;
 
     pthread_mutex_lock(&lookup->lock);
     while (lookup->ended_ns == 0 && failed == 0)
-        failed = pthread_cond_timedwait(&lookup->done, &lookup->lock, &at);
+        failed = hr__cond_wait(&lookup->done, &lookup->lock, until);
     ended = lookup->ended_ns != 0;
     pthread_mutex_unlock(&lookup->lock);
     return ended;
