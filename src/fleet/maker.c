@@ -23,7 +23,7 @@
 #define LOOK_MIN_NS HR_FLEET_MS         /* between looks at whether others want some */
 #define LOOK_MAX_NS (50 * HR_FLEET_MS)  /* and at whether to stop */
 /* How long the threads of a range have to end, which others wait for; and those of all
- * ranges, when the worker stops. */
+ * ranges and openings, when the worker stops. */
 #define CLOSE_NS (50 * HR_FLEET_MS)
 #define STOP_NS (2000 * HR_FLEET_MS)
 
@@ -61,16 +61,19 @@ static void close_range(struct hr_worker_process *w, struct hr_worker_range *ran
     drop_hold(w, job);
 }
 
-/* All are asked to stop before one is waited for. */
-static void close_all(struct hr_worker_process *w)
+/* Asks all engines to stop, before one is waited for. */
+static void ask_all(struct hr_worker_process *w)
 {
-    uint64_t until = hr__now_ns() + STOP_NS, now;
-
     for (size_t i = 0; i < HR_WORKER_RANGES; i++)
         if (w->ranges[i].job != NULL)
             (void)!hr__engine_stop(w->ranges[i].engine, 0, NULL);
+}
+
+static void close_all(struct hr_worker_process *w, uint64_t until)
+{
     for (size_t i = 0; i < HR_WORKER_RANGES; i++) {
-        now = hr__now_ns();
+        uint64_t now = hr__now_ns();
+
         close_range(w, &w->ranges[i], until > now ? until - now : 0);
     }
 }
@@ -477,6 +480,7 @@ void *hr__worker_make(void *user)
 {
     struct hr_worker_process *w = user;
     struct hr_net *net = w->base.net;
+    uint64_t until;
 
     hr__net_lock(net);
     while (!is_stopping(w)) {
@@ -493,9 +497,11 @@ void *hr__worker_make(void *user)
         close_range(w, idle, CLOSE_NS);
         hr__net_lock(net);
     }
-    hr__worker_end_openings(w);
     hr__net_unlock(net);
-    close_all(w);
+    until = hr__now_ns() + STOP_NS;
+    ask_all(w);
+    hr__worker_end_openings(w, until);
+    close_all(w, until);
     hr__squeezer_finish(&w->squeezer);
     return NULL;
 }

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "core/alloc.h"
+#include "core/clock.h"
 #include "core/kill_point.h"
 #include "core/thread.h"
 #include "fleet/job.h"
@@ -25,29 +27,76 @@ static enum hr_err check_fingerprint(const struct hr_job *job, struct hr_error *
                     own, job->fingerprint);
 }
 
-/* `local`: for a client on this host. */
-static enum hr_err
-open_graph(const struct hr_worker_process *w, struct hr_worker_job *job, bool local,
-           struct hr_error *reterr)
+/* What a thread works on is its own: it may outlive the worker. */
+struct hr_worker_opening {
+    struct hr_worker_process *worker;
+    struct hr_worker_job *job;
+    pthread_t thread;
+    int threads;
+    bool local; /* for a client on this host */
+    char *text; /* the job's */
+    size_t bytes;
+    bool ended;           /* under the worker's lock */
+    pthread_mutex_t lock; /* held while the job gets what was made */
+    bool left;            /* the worker has ended; under `lock` */
+    /* Made: */
+    struct hr_graph *graph;
+    struct hr_outputs outputs;
+    struct hr_pool *pool;
+    struct hr_error error; /* or why it cannot be opened */
+};
+
+static struct hr_worker_opening *
+create(struct hr_worker_process *w, struct hr_worker_job *job, bool local)
+{
+    struct hr_worker_opening *opening = hr__calloc(1, sizeof *opening);
+
+    if (opening == NULL)
+        return NULL;
+    opening->text = hr__malloc(job->bytes + 1);
+    if (opening->text == NULL) {
+        hr__free(opening);
+        return NULL;
+    }
+    memcpy(opening->text, job->text, job->bytes + 1);
+    opening->bytes = job->bytes;
+    opening->worker = w;
+    opening->job = job;
+    opening->threads = w->threads;
+    opening->local = local;
+    pthread_mutex_init(&opening->lock, NULL);
+    return opening;
+}
+
+static void destroy(struct hr_worker_opening *opening)
+{
+    hr__graph_unref(opening->graph);
+    hr_pool_unref(opening->pool);
+    pthread_mutex_destroy(&opening->lock);
+    hr__free(opening->text);
+    hr__free(opening);
+}
+
+static enum hr_err open_graph(struct hr_worker_opening *opening, struct hr_error *reterr)
 {
     struct hr_iter_options options;
     struct hr_job read = {0};
     enum hr_err code;
 
     hr_iter_options_init(&options);
-    options.threads = w->threads;
-    job->pool = local ? hr__pool_create_shared() : hr_pool_create(0);
-    if (job->pool == NULL)
+    options.threads = opening->threads;
+    opening->pool = opening->local ? hr__pool_create_shared() : hr_pool_create(0);
+    if (opening->pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    HR_TRY(hr__job_parse(job->text, job->bytes, &read, &options, reterr));
+    HR_TRY(hr__job_parse(opening->text, opening->bytes, &read, &options, reterr));
     code = hr_graph_freeze(read.graph, reterr);
     if (code == HR_OK)
         code = check_fingerprint(&read, reterr);
     if (code == HR_OK)
-        code = hr__outputs_init(&job->outputs, read.graph, &options, reterr);
-    job->outputs.bare = read.records;
+        code = hr__outputs_init(&opening->outputs, read.graph, &options, reterr);
+    opening->outputs.bare = read.records;
     if (code == HR_OK)
-        job->graph = read.graph;
+        opening->graph = read.graph;
     else
         hr__graph_unref(read.graph);
     return code;
@@ -55,19 +104,21 @@ open_graph(const struct hr_worker_process *w, struct hr_worker_job *job, bool lo
 
 /* ---- threads ---- */
 
-static void *run_opening(void *user)
+/* The job gets what was made, or why it was not. */
+static void hand_over(struct hr_worker_opening *opening)
 {
-    struct hr_worker_opening *opening = user;
     struct hr_worker_process *w = opening->worker;
     struct hr_worker_job *job = opening->job;
-    struct hr_error error = {0};
 
-    if (open_graph(w, job, opening->local, &error) != HR_OK) {
-        hr__error_prefix(&error, "worker %s cannot run the graph", w->address);
-        job->error = error;
-    }
-    HR_KILL_POINT("graph.opened");
     hr__net_lock(w->base.net);
+    if (opening->error.code != HR_OK)
+        hr__error_prefix(&opening->error, "worker %s cannot run the graph", w->address);
+    job->error = opening->error;
+    job->graph = opening->graph;
+    job->outputs = opening->outputs;
+    job->pool = opening->pool;
+    opening->graph = NULL;
+    opening->pool = NULL;
     job->opened = true;
     opening->ended = true;
     for (uint32_t i = 1; i <= w->peers_max; i++) /* others may wait for a thread */
@@ -76,21 +127,40 @@ static void *run_opening(void *user)
     job->holds--;
     hr__worker_job_release(w, job);
     hr__net_unlock(w->base.net);
+}
+
+static void *run_opening(void *user)
+{
+    struct hr_worker_opening *opening = user;
+    struct hr_error error = {0};
+    bool left;
+
+    if (open_graph(opening, &error) != HR_OK)
+        opening->error = error;
+    HR_KILL_POINT("graph.opened");
+    pthread_mutex_lock(&opening->lock);
+    left = opening->left;
+    if (!left)
+        hand_over(opening);
+    pthread_mutex_unlock(&opening->lock);
+    if (left)
+        destroy(opening);
     return NULL;
 }
 
-/* Under the lock: one that is free, or NULL. */
-static struct hr_worker_opening *find_free(struct hr_worker_process *w)
+/* Under the lock: the place of one that is free, or NULL. */
+static struct hr_worker_opening **find_free(struct hr_worker_process *w)
 {
     for (size_t i = 0; i < HR_WORKER_OPENINGS; i++) {
-        struct hr_worker_opening *opening = &w->openings[i];
+        struct hr_worker_opening *opening = w->openings[i];
 
-        if (opening->ended) {
+        if (opening != NULL && opening->ended) {
             pthread_join(opening->thread, NULL); /* it has released the lock */
-            *opening = (struct hr_worker_opening){0};
+            destroy(opening);
+            w->openings[i] = NULL;
         }
-        if (opening->job == NULL)
-            return opening;
+        if (w->openings[i] == NULL)
+            return &w->openings[i];
     }
     return NULL;
 }
@@ -99,17 +169,21 @@ static struct hr_worker_opening *find_free(struct hr_worker_process *w)
 static void
 begin_opening(struct hr_worker_process *w, struct hr_worker_job *job, bool local)
 {
-    struct hr_worker_opening *opening = find_free(w);
+    struct hr_worker_opening **at = find_free(w), *opening;
 
-    if (opening == NULL)
+    if (at == NULL)
         return;
-    *opening = (struct hr_worker_opening){.worker = w, .job = job, .local = local};
-    if (hr__thread_start(&opening->thread, "hr-opener", run_opening, opening,
-                         &job->error) != HR_OK) {
-        opening->job = NULL;
+    opening = create(w, job, local);
+    if (opening == NULL)
+        hr__fail(&job->error, HR_ERR_MEMORY, "out of memory");
+    if (opening == NULL || hr__thread_start(&opening->thread, "hr-opener", run_opening,
+                                            opening, &job->error) != HR_OK) {
+        if (opening != NULL)
+            destroy(opening);
         job->opened = true;
         return;
     }
+    *at = opening;
     job->opening = true;
     job->holds++;
 }
@@ -125,12 +199,46 @@ bool hr__worker_has_opened(struct hr_worker_process *w, uint32_t client)
     return job->opened;
 }
 
-void hr__worker_end_openings(struct hr_worker_process *w)
+/* ---- the end ---- */
+
+/* Whether a thread still opens a job. Under the lock. */
+static bool any_opens(const struct hr_worker_process *w)
 {
-    for (size_t i = 0; i < HR_WORKER_OPENINGS; i++) {
-        while (w->openings[i].job != NULL && !w->openings[i].ended)
-            pthread_cond_wait(&w->work, hr__net_mutex(w->base.net));
-        if (w->openings[i].ended)
-            pthread_join(w->openings[i].thread, NULL);
+    for (size_t i = 0; i < HR_WORKER_OPENINGS; i++)
+        if (w->openings[i] != NULL && !w->openings[i]->ended)
+            return true;
+    return false;
+}
+
+/* Without the worker's lock, which the thread may wait for. */
+static void leave_or_join(struct hr_worker_process *w, struct hr_worker_opening *opening)
+{
+    bool left;
+
+    pthread_mutex_lock(&opening->lock);
+    hr__net_lock(w->base.net);
+    left = opening->left = !opening->ended;
+    if (left) {
+        opening->job->holds--;
+        hr__worker_job_release(w, opening->job);
     }
+    hr__net_unlock(w->base.net);
+    if (left)
+        pthread_detach(opening->thread);
+    pthread_mutex_unlock(&opening->lock);
+    if (left)
+        return;
+    pthread_join(opening->thread, NULL);
+    destroy(opening);
+}
+
+void hr__worker_end_openings(struct hr_worker_process *w, uint64_t until_ns)
+{
+    hr__net_lock(w->base.net);
+    while (any_opens(w) && hr__now_ns() < until_ns)
+        hr__cond_wait(&w->work, hr__net_mutex(w->base.net), until_ns);
+    hr__net_unlock(w->base.net);
+    for (size_t i = 0; i < HR_WORKER_OPENINGS; i++)
+        if (w->openings[i] != NULL)
+            leave_or_join(w, w->openings[i]);
 }

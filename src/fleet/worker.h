@@ -12,6 +12,8 @@
 #include "fleet/service.h"
 #include "svc/serve.h"
 
+struct hr_worker_opening; /* opener.c */
+
 /* A client's job. The text comes from the client. */
 struct hr_worker_job {
     struct hr_worker_job *next;
@@ -55,15 +57,7 @@ struct hr_worker_range {
 };
 #define HR_WORKER_RANGES 8u
 
-/* A thread that opens a job. */
-struct hr_worker_opening {
-    struct hr_worker_process *worker;
-    struct hr_worker_job *job; /* NULL: free */
-    pthread_t thread;
-    bool local; /* for a client on this host */
-    bool ended;
-};
-#define HR_WORKER_OPENINGS 8u
+#define HR_WORKER_OPENINGS 8u /* threads that open jobs */
 
 struct hr_worker_process {
     struct hr_service base;
@@ -80,7 +74,7 @@ struct hr_worker_process {
     uint64_t serial;
     struct hr_worker_peer *peers; /* by number */
     struct hr_worker_job *jobs;
-    struct hr_worker_opening openings[HR_WORKER_OPENINGS];
+    struct hr_worker_opening *openings[HR_WORKER_OPENINGS]; /* NULL: free */
     /* The maker. */
     pthread_t thread;
     pthread_cond_t work;
@@ -107,13 +101,14 @@ void hr__worker_job_release(struct hr_worker_process *w, struct hr_worker_job *j
 /* The maker's thread. */
 void *hr__worker_make(void *user);
 
-/* ---- opener.c; under the lock, by the maker ---- */
+/* ---- opener.c; by the maker ---- */
 
-/* Whether the client's job is open, or cannot be opened (its error says why). Else it is
- * being opened from now on, and the role has nothing to send to the client until then. */
+/* Under the lock. Whether the client's job is open, or cannot be opened (its error says
+ * why). Else it is being opened from now on, and the role has nothing to send to the
+ * client until then. */
 bool hr__worker_has_opened(struct hr_worker_process *w, uint32_t client);
-/* Waits for all. */
-void hr__worker_end_openings(struct hr_worker_process *w);
+/* Waits for all that end by then; the others are left behind. */
+void hr__worker_end_openings(struct hr_worker_process *w, uint64_t until_ns);
 
 /* ---- squeeze.c ---- */
 

@@ -4,6 +4,7 @@ import os
 import random
 import re
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -176,6 +177,31 @@ def clients_that_go_away_take_their_runs_along():
             assert digest(graph("numbers.yaml", numbers), "--service", service.address) == wanted
             assert len(asked) == len(runs)
         server.stdin.close()
+
+
+@test
+def a_worker_stops_while_it_opens_a_graph_and_while_a_read_hangs():
+    """The server accepts connections and never answers."""
+    server, url = http_server()
+    (temp / "far.txt").write_text("a\nb\nc\n")
+    for name, source in [("opens", f"source.lines: {{path: {url}/far.txt}}"),
+                         ("reads", f"source.files: {{path: \"{url}\", labels: none, files: [far.txt]}}")]:
+        text = graph(f"{name}.yaml", f"pipeline:\n  - {source}\n  - batch.stack: {{size: 1, ragged: true}}\n")
+        with socket.create_server(("127.0.0.1", 0)) as proxy:
+            env = {**os.environ, "http_proxy": "http://127.0.0.1:%d" % proxy.getsockname()[1], "no_proxy": ""}
+            with Service(1, worker_env=env) as service:
+                process = start("run", text, "-q", "--service", service.address)
+                proxy.settimeout(LONG)
+                asked = proxy.accept()
+                worker = service.workers[0]
+                worker.send_signal(signal.SIGINT)
+                _, errors = worker.communicate(timeout=LONG)
+                assert worker.returncode == 0, errors
+                process.kill()
+                process.communicate()
+                asked[0].close()
+    server.stdin.close()
+    server.wait()
 
 
 @test
