@@ -78,13 +78,30 @@ static void close_all(struct hr_worker_process *w, uint64_t until)
     }
 }
 
-/* Under the lock: a range that nobody waits for, or NULL. */
+/* A range that nobody waits for, or NULL. Under the lock. */
 static struct hr_worker_range *find_idle(struct hr_worker_process *w)
 {
-    for (size_t i = 0; i < HR_WORKER_RANGES; i++)
-        if (w->ranges[i].job != NULL && w->ranges[i].job->peers == 0)
-            return &w->ranges[i];
+    for (size_t i = 0; i < HR_WORKER_RANGES; i++) {
+        struct hr_worker_range *range = &w->ranges[i];
+
+        if (range->job != NULL && range->job->peers == 0 && !range->waits)
+            return range;
+    }
     return NULL;
+}
+
+/* Ends those whose clients are gone. */
+static void close_idle(struct hr_worker_process *w)
+{
+    struct hr_worker_range *idle;
+
+    do {
+        hr__net_lock(w->base.net);
+        idle = find_idle(w);
+        hr__net_unlock(w->base.net);
+        if (idle != NULL)
+            close_range(w, idle, CLOSE_NS);
+    } while (idle != NULL);
 }
 
 static struct hr_worker_range *
@@ -101,6 +118,7 @@ static struct hr_worker_range *free_range(struct hr_worker_process *w)
 {
     struct hr_worker_range *oldest = NULL;
 
+    close_idle(w);
     for (size_t i = 0; i < HR_WORKER_RANGES; i++) {
         struct hr_worker_range *range = &w->ranges[i];
 
@@ -484,17 +502,14 @@ void *hr__worker_make(void *user)
 
     hr__net_lock(net);
     while (!is_stopping(w)) {
-        struct hr_worker_range *idle;
-
         if (serve_next(w))
             continue;
-        idle = find_idle(w);
-        if (idle == NULL) {
+        if (find_idle(w) == NULL) {
             pthread_cond_wait(&w->work, hr__net_mutex(net));
             continue;
         }
         hr__net_unlock(net);
-        close_range(w, idle, CLOSE_NS);
+        close_idle(w);
         hr__net_lock(net);
     }
     hr__net_unlock(net);
