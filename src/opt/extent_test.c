@@ -141,6 +141,7 @@ TEST(rows_that_are_packed_are_as_large_as_stacked_ones)
     CHECK_OK(hr__plan_make(graph, &settings, &plan, NULL));
     hr__sizes_estimate(&plan, most, &sizes);
     CHECK_EQ_INT(sizes.stages[0].batch, 4 * 300 * 600 * 3);
+    hr__plan_finish(&plan);
     hr__free(most);
     hr_graph_unref(graph);
 }
