@@ -17,6 +17,13 @@ struct hr_dim {
     char name[HR_DIM_NAME_MAX + 1];
 };
 
+/* Whether the dtype is of integers; bool is not. */
+static inline bool hr__dtype_is_integer(enum hr_dtype dtype)
+{
+    return dtype == HR_U8 || dtype == HR_I8 || dtype == HR_I16 || dtype == HR_U16 ||
+           dtype == HR_I32 || dtype == HR_I64;
+}
+
 enum hr_field_kind {
     HR_FIELD_TENSOR,
     HR_FIELD_BYTES,  /* byte string */

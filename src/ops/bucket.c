@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/fill.h"
-
 /* ---- parameters ---- */
 
 static enum hr_err wrong(struct hr_error *error, const char *param)
@@ -155,7 +153,7 @@ hr__bucket_measure(struct hr_infer *infer, struct hr_bucket_measure *ret_measure
     field = &schema->fields[m.field];
     if (field->kind == HR_FIELD_TENSOR && field->ndim > 0)
         HR_TRY(find_dim(infer, field, &m.dim));
-    else if (field->kind == HR_FIELD_TENSOR && !hr__fill_integer(field->dtype))
+    else if (field->kind == HR_FIELD_TENSOR && !hr__dtype_is_integer(field->dtype))
         return hr__infer_fail(infer, "by", HR_ERR_TYPE,
                               "field \"%s\" is a number of %s: a length is an integer",
                               field->name, hr_dtype_name(field->dtype));

@@ -83,11 +83,6 @@ bool hr__fill_fits(enum hr_dtype dtype, double value)
     return false;
 }
 
-bool hr__fill_integer(enum hr_dtype dtype)
-{
-    return hr__fill_fits(dtype, 2) && !hr__fill_fits(dtype, 0.5);
-}
-
 bool hr__fill_parse(const char *text, enum hr_dtype dtype, void *to)
 {
     long long number;

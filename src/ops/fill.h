@@ -12,9 +12,6 @@ void hr__fill(void *data, enum hr_dtype dtype, int64_t count, double value);
 /* Whether an element of the dtype can be `value`; floats round. */
 bool hr__fill_fits(enum hr_dtype dtype, double value);
 
-/* Whether the dtype is of integers; bool is not. */
-bool hr__fill_integer(enum hr_dtype dtype);
-
 /* Sets one element to the decimal number in the text, of a bool also "true" or "false".
  * False if it has no such value; floats round. */
 bool hr__fill_parse(const char *text, enum hr_dtype dtype, void *to);

@@ -8,7 +8,6 @@
 #include "core/alloc.h"
 #include "core/doc.h"
 #include "op/op.h"
-#include "ops/fill.h"
 
 struct named {
     const char *field;
@@ -83,7 +82,7 @@ static enum hr_err classes_infer(struct hr_infer *infer)
     char text[128];
 
     if ((field->kind != HR_FIELD_TENSOR && field->kind != HR_FIELD_RAGGED) ||
-        !hr__fill_integer(field->dtype))
+        !hr__dtype_is_integer(field->dtype))
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
                               "field \"%s\" is %s; class numbers are integers",
                               field->name, hr__field_text(field, text, sizeof text));

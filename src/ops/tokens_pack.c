@@ -102,7 +102,7 @@ static enum hr_err pack_infer(struct hr_infer *infer)
     bool kept[HR_SCHEMA_FIELDS_MAX] = {false};
 
     if (field->kind != HR_FIELD_TENSOR || field->ndim != 1 ||
-        !hr__fill_integer(field->dtype))
+        !hr__dtype_is_integer(field->dtype))
         return hr__infer_fail(infer, "field", HR_ERR_TYPE,
                               "field \"%s\" must be a list of integers", field->name);
     if (!hr__fill_fits(field->dtype, (double)p->value))

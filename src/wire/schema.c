@@ -206,8 +206,7 @@ static const char *take_text(struct hr_wire_input *in)
 static bool is_class_number(const struct hr_field *field)
 {
     return (field->kind == HR_FIELD_TENSOR || field->kind == HR_FIELD_RAGGED) &&
-           field->dtype != HR_F16 && field->dtype != HR_BF16 && field->dtype != HR_F32 &&
-           field->dtype != HR_F64;
+           hr__dtype_is_integer(field->dtype);
 }
 
 static enum hr_err take_classes(struct hr_wire_input *in, struct hr_schema *schema,
