@@ -15,6 +15,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/rng.h"
+#include "core/thread.h"
 #include "net/address.h"
 #include "tests/support/check.h"
 
@@ -149,7 +150,7 @@ static struct echo *make_wary(uint64_t stranger_ns)
                                            .user = e};
 
     CHECK(e != NULL);
-    pthread_cond_init(&e->changed, NULL);
+    hr__cond_init(&e->changed);
     CHECK_OK(hr__net_open(&options, &e->net, NULL));
     return e;
 }
@@ -189,14 +190,8 @@ static void wait_for(struct echo *e, const uint32_t *counter, uint32_t count)
 
     hr__net_lock(e->net);
     while (*counter < count) {
-        struct timespec soon;
-
         CHECK(hr__now_ns() < until);
-        clock_gettime(CLOCK_REALTIME, &soon);
-        soon.tv_nsec += 100000000;
-        soon.tv_sec += soon.tv_nsec / 1000000000;
-        soon.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&e->changed, hr__net_mutex(e->net), &soon);
+        hr__cond_wait(&e->changed, hr__net_mutex(e->net), hr__now_ns() + 100000000);
     }
     hr__net_unlock(e->net);
 }
