@@ -90,6 +90,12 @@ def test_names_of_classes_come_back(tmp_path: pathlib.Path, command: str, pictur
         assert labels_of(parts[0][1]) == labels_of(parts[1][1])
 
 
+def test_many_names_of_classes_come_back(tmp_path: pathlib.Path) -> None:
+    names = tuple(f"class {i} of many" for i in range(40_000))  # more than a window reads at once
+    hr.range(3).classes("value", names).pack(tmp_path / "packed")
+    assert hr.records(tmp_path / "packed").fields["value"].classes == names
+
+
 def test_files_with_other_names_of_classes_are_refused(
     tmp_path: pathlib.Path, command: str, pictures: pathlib.Path
 ) -> None:
