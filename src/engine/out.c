@@ -237,7 +237,7 @@ static bool
 deliver(struct hr_stage *stage, struct hr_sequence_record *record, uint64_t epoch)
 {
     struct hr_place after = {0};
-    struct hr_error error = {0};
+    struct hr_error error;
     struct hr_batch *batch = NULL;
     enum hr_err code;
 
@@ -245,6 +245,7 @@ deliver(struct hr_stage *stage, struct hr_sequence_record *record, uint64_t epoc
         hr__row_clear(record->values, stage->program.leaving->count);
         return true;
     }
+    hr__error_init(&error);
     code = make_batch(stage, record, &batch, &error);
     hr__row_clear(record->values, stage->program.leaving->count);
     if (code != HR_OK) {

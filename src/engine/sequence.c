@@ -310,7 +310,7 @@ static bool deliver_block(struct hr_stage *stage, struct hr_block *block)
     struct hr_sequencer *first = &stage->sequencers[0];
     struct hr_sequence_record record = {
         .values = first->row, .id = block->ids[0], .records = block->size};
-    struct hr_error error = {0};
+    struct hr_error error;
     enum hr_err code;
     bool ok;
 
@@ -319,6 +319,7 @@ static bool deliver_block(struct hr_stage *stage, struct hr_block *block)
             return false;
     if (!hr__stage_has_room(stage))
         return false;
+    hr__error_init(&error);
     code = first->op->join(p->batch->params, stage->engine->pool,
                            &stage->engine->graph->nodes[p->batch->inputs[0]].schema,
                            block->size, block->columns, block->rows, p->out_count,
@@ -416,16 +417,17 @@ static bool sequence_block(struct hr_stage *stage, struct hr_block *block, uint3
 static struct hr_block *next_block(struct hr_stage *stage)
 {
     const struct hr_engine *engine = stage->engine;
-    struct hr_block *best = NULL, *first = NULL;
+    struct hr_block *best = NULL, *first = NULL, *block = stage->blocks;
 
-    for (size_t i = 0; i < stage->block_count; i++) {
-        struct hr_block *block = &stage->blocks[i];
-
+    for (size_t live = stage->live; live > 0; block++) {
+        assert(block < stage->blocks + stage->block_count);
+        if (block->state == HR_BLOCK_EMPTY)
+            continue;
+        live--;
         if (block->state == HR_BLOCK_READY &&
             (best == NULL || block->number < best->number))
             best = block;
-        if (block->state != HR_BLOCK_EMPTY &&
-            (first == NULL || block->number < first->number))
+        if (first == NULL || block->number < first->number)
             first = block;
     }
     /* Records that use up a budget cannot wait for their whole block. */
