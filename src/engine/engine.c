@@ -305,8 +305,6 @@ static struct hr_batch *pop(struct hr_engine *engine)
     engine->delivered_bytes += batch->bytes;
     if (engine->delivered_batches++ == 0)
         engine->first_batch_ns = hr__now_ns() - engine->open_ns;
-    if (engine->idle > 0 && engine->out_count * 2 <= engine->out_max)
-        pthread_cond_broadcast(&engine->work);
     return batch;
 }
 
@@ -484,6 +482,9 @@ enum hr_err hr__engine_next(struct hr_engine *engine, uint64_t until_ns,
         hr__meter_settle(&caller->meter, 0);
     hr__meter_leave(&caller->meter);
     hr__meter_show(&caller->meter);
+    /* Last: a thread that wakes up before the lock is released has to sleep again. */
+    if (code == HR_OK && engine->idle > 0 && engine->out_count * 2 <= engine->out_max)
+        pthread_cond_broadcast(&engine->work);
     hr__engine_leave(caller);
     return code;
 }
