@@ -92,11 +92,12 @@ static void divide(struct hr_meter *meter, double ratio, uint64_t cpu_ns)
         ns = hr__ticks_to_ns(meter->pending[i]);
         time_of(meter, i)->cpu_ns += ns * ratio;
         time_of(meter, i)->wait_ns += ratio < 1 ? ns * (1 - ratio) : 0;
+        if (i < meter->node_count)
+            hr__meter_changed(meter, i, i + 1);
     }
     memset(meter->pending, 0, bucket_count(meter) * sizeof *meter->pending);
     meter->cpu_ns = cpu_ns;
     meter->read_at = meter->since;
-    meter->changed = true;
 }
 
 static void read_clock(struct hr_meter *meter)
@@ -179,11 +180,9 @@ void hr__meter_show(struct hr_meter *meter)
 {
     memcpy(meter->shown_stages, meter->stages,
            meter->stage_count * sizeof *meter->shown_stages);
-    if (!meter->changed)
-        return;
-    memcpy(meter->shown_nodes, meter->nodes,
-           meter->node_count * sizeof *meter->shown_nodes);
-    meter->changed = false;
+    memcpy(&meter->shown_nodes[meter->changed], &meter->nodes[meter->changed],
+           (meter->changed_end - meter->changed) * sizeof *meter->shown_nodes);
+    meter->changed = meter->changed_end = 0;
 }
 
 unsigned hr__meter_begin(struct hr_runner *runner, uint32_t node)
@@ -200,6 +199,6 @@ void hr__meter_end(struct hr_runner *runner, unsigned was)
 struct hr_node_meter *hr__meter_node(struct hr_runner *runner, uint32_t node)
 {
     assert(node < runner->meter.node_count);
-    runner->meter.changed = true;
+    hr__meter_changed(&runner->meter, node, node + 1);
     return &runner->meter.nodes[node];
 }

@@ -75,7 +75,8 @@ struct hr_meter {
     struct hr_node_meter *nodes;
     struct hr_stage_meter *stages;
     struct hr_sampler *samplers; /* per stage */
-    bool changed;                /* `nodes` changed since they were shown */
+    /* The nodes that have changed since they were shown: [changed, changed_end). */
+    size_t changed, changed_end;
 
     /* The copies that others read; guarded by the engine's lock. */
     struct hr_node_meter *shown_nodes;
@@ -113,6 +114,15 @@ void hr__meter_adopt(struct hr_meter *meter);
 
 /* Reads the CPU clock now unless it was read less than `least_ns` ago. */
 void hr__meter_settle(struct hr_meter *meter, uint64_t least_ns);
+
+/* Notes that nodes [from, end) have changed. */
+static inline void hr__meter_changed(struct hr_meter *meter, size_t from, size_t end)
+{
+    bool none = meter->changed == meter->changed_end;
+
+    meter->changed = none || from < meter->changed ? from : meter->changed;
+    meter->changed_end = none || end > meter->changed_end ? end : meter->changed_end;
+}
 
 /* Copies what has changed for others to read. Under the engine's lock. */
 void hr__meter_show(struct hr_meter *meter);
