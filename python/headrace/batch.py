@@ -83,8 +83,30 @@ def _parts(field: _headrace.Field, convert: Callable[[_headrace.Field], Any]) ->
     return Ragged(map(convert, (field.values(), *map(field.splits, range(field.levels)), *shapes)))
 
 
-_NO_CLASSES: Mapping[str, tuple[str, ...]] = {}
-_NO_PARTS: Mapping[str, Structure] = {}
+class Form:
+    """How a loader's batches are mappings.
+
+    Attributes:
+        convert: a field of the engine to an array.
+        classes: names of classes, by field.
+        parts: of mappings of other fields than the engine's: how each is put together, by name.
+        kind: the class of the mappings; None: Batch.
+    """
+
+    __slots__ = ("classes", "convert", "kind", "parts")
+
+    def __init__(
+        self,
+        convert: Callable[[_headrace.Field], Any],
+        classes: Mapping[str, tuple[str, ...]] | None = None,
+        parts: Mapping[str, Structure] | None = None,
+        kind: type[Batch] | None = None,
+    ) -> None:
+        self.convert, self.classes, self.parts, self.kind = convert, classes or {}, parts or {}, kind or Batch
+
+    def give(self, batch: _headrace.Batch) -> Batch:
+        """What a loop gets for a batch of the engine."""
+        return self.kind(batch, self)
 
 
 class Batch(Mapping[str, Any]):
@@ -112,24 +134,16 @@ class Batch(Mapping[str, Any]):
         for batch in pipe.loader(schema=Photos): batch.image    # a torch.Tensor
     """
 
-    __slots__ = ("_batch", "_classes", "_convert", "_made", "_parts")
+    __slots__ = ("_batch", "_form", "_made")
 
-    def __init__(
-        self,
-        batch: _headrace.Batch | Mapping[str, Any],
-        convert: Callable[[_headrace.Field], Any] | None = None,
-        classes: Mapping[str, tuple[str, ...]] = _NO_CLASSES,
-        parts: Mapping[str, Structure] = _NO_PARTS,
-    ) -> None:
+    def __init__(self, batch: _headrace.Batch | Mapping[str, Any], form: Form | None = None) -> None:
         self._made: dict[str, Any] = {}
-        self._classes = classes
-        self._parts = parts  # by name; empty: the fields themselves
+        self._form = form or _AS_IT_IS
         if isinstance(batch, _headrace.Batch):
             self._batch: _headrace.Batch | _Values = batch
         else:
             self._made |= batch
             self._batch = _Values(tuple(self._made), _count(self._made), -1)
-        self._convert = convert or to_headrace
 
     def __getitem__(self, key: str) -> Any:
         if not isinstance(key, str):
@@ -137,19 +151,19 @@ class Batch(Mapping[str, Any]):
                 f"a batch is asked for fields by their names, not for {key!r:.60}; records are in the fields, "
                 f"such as batch['{(*self.names, 'image')[0]}'][:4]"
             )
-        made, batch, parts = self._made, self._batch, self._parts
+        made, batch, form = self._made, self._batch, self._form
         if key in made:
             return made[key]
-        if key not in (parts or batch.names):
+        if key not in (form.parts or batch.names):
             raise NotFoundError(
                 f"the batch has no field '{key}'{nearest(key, self.names).rstrip('?')}; "
                 f"fields: {', '.join(self.names)}",
                 param=key,
             )
-        if not parts:
-            return made.setdefault(key, self._convert(batch.field(key)))
-        part = parts[key]
-        return made.setdefault(key, join(part, (self._convert(batch.field(n)) for n in leaves(part))))
+        if not form.parts:
+            return made.setdefault(key, form.convert(batch.field(key)))
+        part = form.parts[key]
+        return made.setdefault(key, join(part, (form.convert(batch.field(n)) for n in leaves(part))))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -202,7 +216,7 @@ class Batch(Mapping[str, Any]):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the fields."""
-        return tuple(self._parts) or self._batch.names
+        return tuple(self._form.parts) or self._batch.names
 
     def raw(self, key: str) -> _headrace.Field:
         """The field itself: buffer protocol, DLPack, dtype, shape, strides in bytes."""
@@ -218,7 +232,7 @@ class Batch(Mapping[str, Any]):
             return value.to(*args, **options) if hasattr(value, "to") else value
 
         made = _batch_of(mapped(moved, self), self.records, self.epoch, type(self))
-        made._classes = self._classes
+        made._form = Form(to_headrace, self._form.classes)
         return made
 
     def __repr__(self) -> str:
@@ -300,6 +314,11 @@ def check_schema(schema: object, fields: Sequence[str] | None) -> None:
                 f"field, or use batch['{name}']",
                 param="schema",
             )
+
+
+def classes_of(batch: Mapping[str, Any], name: object) -> tuple[str, ...]:
+    """Names of classes of a field; none if no loader made the batch."""
+    return batch._form.classes.get(str(name), ()) if isinstance(batch, Batch) else ()
 
 
 def _batch_of(values: Mapping[str, Any], records: int, epoch: int, kind: type[_Kind]) -> _Kind:
@@ -403,6 +422,9 @@ def _first_of_jax() -> Any:
 def to_headrace(field: _headrace.Field) -> _headrace.Field:
     """The field as it is."""
     return field
+
+
+_AS_IT_IS = Form(to_headrace)
 
 
 class Device:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ._check import checked
 from ._types import PathLike
+from .batch import classes_of
 from .errors import ArgumentError, DtypeError, NotFoundError, ShapeError
 from .structure import mapped
 
@@ -130,7 +131,7 @@ def _captions(batch: Any, captions: str | Sequence[object] | None, n: int) -> li
                 f"there is no field {name!r} for the captions; fields: {', '.join(batch)}", param="captions"
             )
         if name in batch and hasattr(batch[name], "__len__") and len(batch[name]) >= n:
-            classes = getattr(batch, "_classes", {}).get(name, ())
+            classes = classes_of(batch, name)
             lines.append([_plain(_last_part(one), classes) for one in _items(batch[name])[:n]])
     return lines
 

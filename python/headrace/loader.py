@@ -17,11 +17,11 @@ import warnings
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Self, TypeVar, Unpack
 
 from . import _headrace, batch, build, hints, share, states
 from ._types import Demand, Even, Strictness
-from .batch import Batch
+from .batch import Batch, Form
 from .equal_steps import EqualSteps
 from .errors import (
     ArgumentError,
@@ -70,22 +70,28 @@ def _built(pipeline: Pipeline, timeout: float | None) -> build.Built:
     return pipeline._built
 
 
-def _giver(
+class _Form(NamedTuple):
+    """How batches that are no mappings are given."""
+
+    give: Callable[[_headrace.Batch], Any]
+
+
+def _form(
     structure: Structure | None,
     convert: Callable[[_headrace.Field], Any],
     classes: Mapping[str, tuple[str, ...]],
     kind: type[Batch],
-) -> Callable[[_headrace.Batch], Any]:
-    """The function that turns a batch of the engine into what the loop gets; `kind`: the class of mappings."""
+) -> Form | _Form:
+    """How a batch of the engine becomes what the loop gets; `kind`: the class of mappings."""
     if structure is None or (isinstance(structure, Parts) and structure == named(structure.keys)):
-        return lambda got: kind(got, convert, classes)
+        return Form(convert, classes, kind=kind)
     if isinstance(structure, str):
-        return lambda got: convert(got.field(structure))
+        return _Form(lambda got: convert(got.field(structure)))
     if structure.kind is dict:
         parts = dict(zip(map(str, structure.keys), structure.parts, strict=True))
-        return lambda got: kind(got, convert, classes, parts)
+        return Form(convert, classes, parts, kind)
     fields = leaves(structure)
-    return lambda got: join(structure, (convert(got.field(name)) for name in fields))
+    return _Form(lambda got: join(structure, (convert(got.field(name)) for name in fields)))
 
 
 class _Starting:
@@ -143,7 +149,7 @@ class Loader(Generic[B]):
         schema = options.get("schema") or Batch
         if schema is not Batch:
             batch.check_schema(schema, self._fields())
-        self._given = _giver(self._structure, self._convert, self._built.classes, schema)
+        self._form = _form(self._structure, self._convert, self._built.classes, schema)
         if any(n.code is not None and hasattr(n.code.fn, "reader") for n in self._built.nodes):
             self._built = build.build(pipeline._node)  # to read the iterable in a separate pass
         self._equal_steps: EqualSteps | None = None
@@ -288,7 +294,7 @@ class Loader(Generic[B]):
         return self._with_others(self._start(number, 1))
 
     def _with_others(self, run: Run) -> Iterator[Any]:
-        return run if self._equal_steps is None else map(self._given, self._equal_steps.steps(run))
+        return run if self._equal_steps is None else map(self._form.give, self._equal_steps.steps(run))
 
     def set_epoch(self, number: int) -> None:
         """Start the next run with epoch `number`, like torch's DistributedSampler.

@@ -37,7 +37,7 @@ class Run:
 
     def __init__(self, loader: Loader, first: int, epochs: int | None, state: str | None) -> None:
         self._loader = loader
-        self._given = loader._given
+        self._form, self._progress = loader._form, loader._progress
         self._lock = threading.RLock()  # re-entrant: a signal handler may call close(), too
         self._closing = self._finished = False
         self._batch = 0  # records of the last one
@@ -63,7 +63,8 @@ class Run:
         return self
 
     def __next__(self) -> Any:
-        return self._given(self.take())
+        got = self._take(self._iter) if self._changing is None else self.take()
+        return self._form.give(got)
 
     def _open(self, graph: _headrace.Graph, state: str | None) -> _headrace.Iter:
         options = self._options if state is None else {**self._options, "state": state}
@@ -157,8 +158,8 @@ class Run:
         if got.epoch != self.epoch:
             with self._lock:
                 self.epoch = max(self.epoch, got.epoch)
-        if self._loader._progress is not None:
-            self._loader._progress.advance(self)
+        if self._progress is not None:
+            self._progress.advance(self)
         return got
 
     def _moved(self, old: _headrace.Iter) -> bool:

@@ -151,10 +151,10 @@ def _read(part: _Part, *, seed: int, epoch: int, threads: int) -> Iterator[Any]:
 
     even: Even | None = "none" if part.shard is not None else None
     with part.pipeline.loader(seed=seed, threads=threads, shard=part.shard, even=even, output="numpy") as loader:
-        run = loader._start(epoch, 1)
+        run, form = loader._start(epoch, 1), batch.Form(batch.to_numpy)
         while True:
             try:
-                got = batch.Batch(run.take(), batch.to_numpy)
+                got = batch.Batch(run.take(), form)
             except StopIteration:
                 return
             yield BlockAccessor.batch_to_block({name: _column(got[name]) for name in got.names})
