@@ -86,7 +86,9 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim)
     from = claim->block->first + claim->at + (engine->remote ? 0 : claim->count);
     to = from + (uint64_t)engine->ahead_depth;
     to = to < p->paths[0].n ? to : p->paths[0].n;
-    to = to < engine->positions_max ? to : engine->positions_max;
+    if (to > engine->positions_first &&
+        to - engine->positions_first > engine->positions_max)
+        to = engine->positions_first + engine->positions_max;
     for (uint64_t at = first_unnamed(engine, epoch, from); at < to; at++) {
         for (size_t k = 0; k < p->path_count; k++)
             if (p->paths[k].parent == HR_NO_PATH)

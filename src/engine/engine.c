@@ -110,20 +110,33 @@ static bool keeps_records(const struct hr_graph *graph)
 {
     const struct hr_graph_node *n = &graph->nodes[graph->output];
 
+    while (!n->by_number && n->op->kind == HR_OP_MAP)
+        n = &graph->nodes[n->inputs[0]];
     if (!n->by_number && n->op->sequence.runs != NULL)
         n = &graph->nodes[n->inputs[0]];
     return n->by_number && n->schema.records >= 0;
 }
 
-/* With a limit on records, no position is begun whose record would go into no batch. */
+/* Whether the positions before the run's first are those of the records before it. */
+static bool begins_plainly(const struct hr_engine *engine)
+{
+    return engine->place.mark == NULL && engine->place.child == 0 &&
+           engine->rerun.count == 0 && engine->base == 0 &&
+           hr__done_is_empty(&engine->done);
+}
+
+/* With a limit on records, no position is begun whose record would go into no batch. A
+ * padded share has more positions than records. */
 static uint64_t positions_needed(const struct hr_engine *engine)
 {
     const struct hr_iter_options *o = &engine->options;
+    uint64_t limit = (uint64_t)o->records_max, had = engine->earlier_records;
 
-    if (o->records_max == 0 || o->state != NULL || o->world != 1 ||
-        o->on_error == HR_ON_ERROR_SKIP || !keeps_records(engine->graph))
+    if (limit == 0 || o->world == 0 || (o->world > 1 && o->even == HR_EVEN_PAD) ||
+        o->on_error == HR_ON_ERROR_SKIP || !begins_plainly(engine) ||
+        !keeps_records(engine->graph))
         return UINT64_MAX;
-    return (uint64_t)o->records_max;
+    return limit > had ? limit - had : 0;
 }
 
 /* Sets where the run begins: its first epoch, or the place of a saved state. */
@@ -134,11 +147,12 @@ static enum hr_err find_begin(struct hr_engine *engine, struct hr_error *reterr)
     uint64_t end = (uint64_t)o->epoch_first + (uint64_t)o->epochs;
 
     engine->base_epoch = UINT64_MAX;
-    engine->positions_max = positions_needed(engine);
     engine->epoch = (uint64_t)o->epoch_first;
     if (o->state != NULL)
         HR_TRY(hr__state_restore(engine, o->state, reterr));
     o->state = NULL;
+    engine->positions_first = first->position;
+    engine->positions_max = positions_needed(engine);
     first->epoch = engine->epoch;
     engine->epochs_max = hr__engine_epochs_max(engine);
     if (first->epoch >= engine->epochs_max)

@@ -84,7 +84,9 @@ struct hr_engine {
     atomic_ullong code_clock; /* advances whenever the consumer wakes; dates code_since */
     atomic_size_t shared_bytes; /* with worker processes */
     atomic_int processes;       /* of them, alive */
-    uint64_t positions_max;     /* that records_max needs; UINT64_MAX: unknown */
+    uint64_t positions_first;   /* where the run begins */
+    uint64_t
+        positions_max;   /* from there on, that records_max needs; UINT64_MAX: unknown */
     uint64_t ahead_next; /* by __atomic: first position not yet named; see ahead.c */
     uint64_t errors, substituted; /* by __atomic: the sequencers add */
     struct hr_ledger ledger;      /* has a lock of its own */

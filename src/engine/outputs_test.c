@@ -46,6 +46,20 @@ static void check_batch(struct hr_engine *engine, const struct known *wanted)
     hr_batch_unref(batch);
 }
 
+/* No records were begun beyond these batches. */
+static void
+check_made(struct hr_engine *engine, const struct known *known, uint64_t count)
+{
+    struct hr_node_stats source;
+    uint64_t records = 0;
+
+    for (uint64_t i = 0; i < count; i++)
+        records += (uint64_t)known[i].records;
+    CHECK_OK(hr__engine_stop(engine, UINT64_MAX, NULL));
+    CHECK_OK(hr__engine_node_stats(engine, 0, &source));
+    CHECK_EQ_INT(source.records, records);
+}
+
 /* A local run that begins at the state; the next batch must be `wanted`, or the end. */
 static void check_state(struct hr_graph *graph, const struct hr_iter_options *options,
                         const char *state, const struct known *wanted)
@@ -114,6 +128,7 @@ static void check_parts(const struct hr_outputs *outputs, const struct known *kn
         CHECK_OK(hr__outputs_open(outputs, from, until, pool, &engine, NULL));
         for (uint64_t i = from; i < until; i++)
             check_batch(engine, &known[i]);
+        check_made(engine, &known[from], until - from);
         hr__engine_close(engine);
     }
     hr_pool_unref(pool);
