@@ -202,7 +202,8 @@ class Loader(Generic[B]):
             self._engine["even"] = self.even
         with translated():
             self._epoch_size = self._built.graph.epoch_size(self._engine)
-        if self.even in ("drop", "repeat") and self.world > 1 and self._epoch_size["batches"] < 0:
+        unknown = self._epoch_size["batches"] < 0 and self._epoch_size["ranks_differ"]
+        if self.even in ("drop", "repeat") and self.world > 1 and unknown:
             raise UnsupportedError(
                 f"even='{self.even}' divides the records before they are read, but this pipeline's number of records "
                 "is known only after a filter, an expansion or an iterable: ranks would make unequal steps. "

@@ -120,9 +120,9 @@ def refuse_ranks(state: Mapping[str, Any], rank: int, world: int) -> None:
             "A filter, flat_map or on_error='skip' leaves ranks at different positions: save the states of all ranks, "
             "and load each rank's own, or hr.merge_states(states) for another number of ranks"
             if engine["moves"]
-            else "window(), and a window shuffle, take or skip after a filter or an iterable, tie a state to its rank: "
-            "save the states of all ranks, and load each rank's own; a shuffle before the filter allows any number "
-            "of ranks"
+            else "window(), bucketed_batch(), and a window shuffle, take or skip after a filter or an iterable, tie a "
+            "state to its rank: save the states of all ranks, and load each rank's own; a shuffle before the filter "
+            "allows any number of ranks"
         ),
         param="rank",
     )

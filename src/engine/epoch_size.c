@@ -54,7 +54,7 @@ uint32_t hr__engine_divider(const struct hr_graph *graph)
     while (found == HR_NO_NODE) {
         const struct hr_graph_node *n = &graph->nodes[at];
 
-        if (n->op->sequence.neighbours)
+        if (hr__sequence_ranks(&n->op->sequence, n->params) != HR_RANKS_INPUTS)
             found = at;
         if (n->by_number || n->input_count == 0)
             break;
@@ -63,13 +63,30 @@ uint32_t hr__engine_divider(const struct hr_graph *graph)
     return found;
 }
 
+static bool gives_rounds(const struct hr_graph *graph, uint32_t at)
+{
+    const struct hr_graph_node *n = &graph->nodes[at];
+
+    return hr__sequence_ranks(&n->op->sequence, n->params) == HR_RANKS_ROUNDS;
+}
+
+/* Whether the run's outputs come in rounds, one for each rank. */
+static bool ends_in_rounds(const struct hr_graph *graph)
+{
+    uint32_t at = graph->output;
+
+    while (graph->nodes[at].op->kind == HR_OP_MAP)
+        at = graph->nodes[at].inputs[0];
+    return gives_rounds(graph, at);
+}
+
 /* The number of outputs is known only at the end, after any filter. */
 static enum hr_err check_divider(const struct hr_graph *graph,
                                  const struct hr_iter_options *o, struct hr_error *reterr)
 {
     uint32_t divider = hr__engine_divider(graph);
 
-    if (divider == HR_NO_NODE || o->even == HR_EVEN_NONE)
+    if (divider == HR_NO_NODE || o->even == HR_EVEN_NONE || gives_rounds(graph, divider))
         return HR_OK;
     hr__fail(reterr, HR_ERR_UNSUPPORTED,
              "ranks divide what it makes of neighbouring records, and how many that are "
@@ -230,8 +247,8 @@ hr__engine_epoch_size(const struct hr_graph *graph, const struct hr_iter_options
         .batches = own.items,
         .batches_least = least.items,
         .shards = o.world == 0,
-        .ranks_differ =
-            o.world != 1 && (own.items < 0 || options->on_error == HR_ON_ERROR_SKIP),
+        .ranks_differ = o.world != 1 && ((own.items < 0 && !ends_in_rounds(graph)) ||
+                                         options->on_error == HR_ON_ERROR_SKIP),
     };
     return HR_OK;
 }

@@ -174,6 +174,7 @@ begin(struct hr_stage *stage, size_t k, uint64_t epoch, struct hr_error *error)
     if (s->number == engine->divider) {
         b.rank = (uint64_t)engine->options.rank;
         b.world = (uint64_t)engine->options.world;
+        b.even = engine->options.even;
     }
     s->flushed = s->ended = false;
     s->skip = 0;

@@ -380,9 +380,10 @@ move(const struct hr_engine *engine, struct hr_saved *s, struct hr_error *reterr
     if (!moves(engine))
         return refuse_move(
             engine, s,
-            "windows of records, and after a filter a window shuffle, take or skip (or "
-            "batches that are taken apart) tie a state to its rank and world. Give each "
-            "rank its own state; a shuffle before the filter leaves the world free",
+            "windows of records, batches by length, and after a filter a window shuffle, "
+            "take or skip (or batches that are taken apart) tie a state to its rank and "
+            "world. Give each rank its own state; a shuffle before the filter leaves the "
+            "world free",
             reterr);
     if (!s->even || !steps_are_even(engine))
         return refuse_move(

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -17,6 +18,7 @@
 #include "engine/engine.h"
 #include "fleet/cut.h"
 #include "fleet/fleet.h"
+#include "fleet/job.h"
 #include "fleet/parcel.h"
 #include "fleet/remote.h"
 
@@ -36,6 +38,7 @@ struct hr_supply {
     struct hr_graph *prefix;
     const struct hr_schema *schema;
     struct hr_iter_options options, own; /* of the engine; of the service's run */
+    char job[HR_JOB_NAME_MAX + 50];      /* of ranks that all read all records */
     struct hr_outputs outputs;           /* of that; set when it begins */
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -219,12 +222,16 @@ static enum hr_err check_options(const struct hr_graph *graph,
                                  const struct hr_iter_options *o, struct hr_error *reterr)
 {
     uint32_t divider = o->world > 1 ? hr__engine_divider(graph) : HR_NO_NODE;
+    const struct hr_graph_node *n;
 
     if (o->plan != NULL)
         return hr__fail(reterr, HR_ERR_UNSUPPORTED,
                         "a service cannot do this yet: a plan; leave the option out, or "
                         "run the graph without the service");
     if (divider == HR_NO_NODE)
+        return HR_OK;
+    n = &graph->nodes[divider];
+    if (hr__sequence_ranks(&n->op->sequence, n->params) == HR_RANKS_ROUNDS)
         return HR_OK;
     hr__fail(reterr, HR_ERR_UNSUPPORTED,
              "a service cannot do this yet: ranks divide what it makes, so each would "
@@ -255,6 +262,19 @@ static void divide(struct hr_supply *s, const struct hr_iter_options *options)
     s->own.timeout_ns = 0;
 }
 
+/* Where ranks divide what the last part makes, each has a run of all records. */
+static void take_all(struct hr_supply *s)
+{
+    if (s->own.service_job != NULL) {
+        snprintf(s->job, sizeof s->job, "%s, rank %lld of %lld", s->own.service_job,
+                 (long long)s->own.rank, (long long)s->own.world);
+        s->own.service_job = s->job;
+    }
+    s->own.rank = 0;
+    s->own.world = 1;
+    s->own.even = HR_EVEN_NONE;
+}
+
 enum hr_err hr__supply_open(const struct hr_graph *graph, uint32_t after,
                             const struct hr_iter_options *options,
                             struct hr_supply **ret_supply, struct hr_error *reterr)
@@ -276,6 +296,8 @@ enum hr_err hr__supply_open(const struct hr_graph *graph, uint32_t after,
     s->schema = &cut.prefix->nodes[cut.prefix->output].schema;
     s->feed = (struct hr_feed){cut.node, s, begin, wait_for, get, drop};
     divide(s, options);
+    if (options->world > 1 && hr__engine_divider(graph) != HR_NO_NODE)
+        take_all(s);
     *ret_supply = s;
     return HR_OK;
 }

@@ -25,6 +25,7 @@ struct fact {
     uint32_t drops; /* the source before it that drops records */
     uint32_t batched;  /* the node, or the nearest before it, that makes batches */
     uint32_t sharded;  /* the node, or the one before it, with SHARDS */
+    uint32_t rounds;   /* the node, or the one before it, with HR_RANKS_ROUNDS */
     uint32_t shuffled; /* the node, or the nearest before it, that orders at random */
 };
 
@@ -282,6 +283,41 @@ static enum hr_err check_depth(const struct check *c, uint32_t node)
     return wrong(c, node, HR_ERR_LIMIT);
 }
 
+/* Of nodes whose inputs ranks cannot divide, and of those that divide. */
+static enum hr_err check_ranks(const struct check *c, uint32_t node)
+{
+    const struct hr_graph_node *n = &c->graph->nodes[node];
+    struct fact *fact = &c->facts[node];
+    enum hr_sequence_ranks ranks = hr__sequence_ranks(&n->op->sequence, n->params);
+    bool shards = (n->op->traits & HR_TRAIT_SHARDS) != 0;
+
+    if (fact->rounds != NO_NODE && (shards || ranks != HR_RANKS_INPUTS)) {
+        hr__fail(c->error, HR_ERR_GRAPH, "it would divide what '%s' gives each rank: %s",
+                 name_of(c, fact->rounds),
+                 shards ? "leave it out, and give rank and world to the run"
+                        : "leave out `coordinated` there");
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
+    if (ranks == HR_RANKS_ROUNDS && fact->sharded != NO_NODE) {
+        hr__fail(c->error, HR_ERR_GRAPH,
+                 "it gives each rank batches of all records, and '%s' splits these over "
+                 "ranks: leave '%s' out, and give rank and world to the run",
+                 name_of(c, fact->sharded), name_of(c, fact->sharded));
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
+    if (ranks == HR_RANKS_OUTPUTS && fact->sharded != NO_NODE) {
+        hr__fail(
+            c->error, HR_ERR_GRAPH,
+            "it joins neighbouring records, and '%s' splits them over ranks: put '%s' "
+            "after it",
+            name_of(c, fact->sharded), name_of(c, fact->sharded));
+        return wrong(c, node, HR_ERR_GRAPH);
+    }
+    if (ranks == HR_RANKS_ROUNDS)
+        fact->rounds = node;
+    return HR_OK;
+}
+
 static enum hr_err check_kind(const struct check *c, uint32_t node)
 {
     const struct hr_graph_node *n = &c->graph->nodes[node];
@@ -289,8 +325,8 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
     enum hr_op_kind kind = n->op->kind;
 
     assert(fact->placed);
-    fact->unsteady = fact->batched = fact->sharded = fact->shuffled = fact->drops =
-        NO_NODE;
+    fact->unsteady = fact->batched = fact->sharded = fact->rounds = fact->shuffled =
+        fact->drops = NO_NODE;
     for (size_t i = 0; i < n->input_count; i++) {
         const struct fact *input = &c->facts[n->inputs[i]];
 
@@ -303,6 +339,8 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
             fact->batched = input->batched;
         if (fact->sharded == NO_NODE)
             fact->sharded = input->sharded;
+        if (fact->rounds == NO_NODE)
+            fact->rounds = input->rounds;
         if (fact->shuffled == NO_NODE)
             fact->shuffled = input->shuffled;
     }
@@ -320,14 +358,7 @@ static enum hr_err check_kind(const struct check *c, uint32_t node)
         fact->drops = node;
     if (kind == HR_OP_MERGE)
         HR_TRY(check_merge(c, node));
-    if (n->op->sequence.neighbours && fact->sharded != NO_NODE) {
-        hr__fail(
-            c->error, HR_ERR_GRAPH,
-            "it joins neighbouring records, and '%s' splits them over ranks: put '%s' "
-            "after it",
-            name_of(c, fact->sharded), name_of(c, fact->sharded));
-        return wrong(c, node, HR_ERR_GRAPH);
-    }
+    HR_TRY(check_ranks(c, node));
     if (n->op->source.open_ended != NULL && n->op->source.open_ended(n->params))
         fact->unsteady = node;
     if (kind == HR_OP_FILTER || kind == HR_OP_EXPAND ||

@@ -18,6 +18,7 @@
 
 #include "core/error.h"
 #include "core/str.h"
+#include "headrace/engine.h"
 #include "op/record_id.h"
 #include "op/schema.h"
 #include "op/value.h"
@@ -46,7 +47,20 @@ struct hr_sequence_begin {
     uint64_t draw_id; /* of the node, for random draws */
     uint32_t epoch;
     uint64_t rank, world; /* 0 of 1, but for the node of which ranks divide the outputs */
+    enum hr_even even;    /* with ranks */
     struct hr_error *error; /* never NULL */
+};
+
+/* What ranks may divide of a node. */
+enum hr_sequence_ranks {
+    HR_RANKS_INPUTS,  /* its inputs, as its outputs */
+    HR_RANKS_OUTPUTS, /* only its outputs, because what it makes of records depends on
+                         which are neighbours: of every `world` outputs it gives number
+                         `rank` (hr_sequence_begin) */
+    HR_RANKS_ROUNDS,  /* only its outputs, which come in rounds of one for each rank: it
+                         gives this rank's. Ranks have equally many rounds, and after
+                         equally many they have seen the same inputs; but with
+                         HR_EVEN_NONE rounds at the end of an epoch may miss some ranks */
 };
 
 enum hr_sequence_flush {
@@ -123,10 +137,7 @@ struct hr_op_sequence {
     uint64_t (*joins)(const void *params, const void *state,
                       const struct hr_schema *input);
     bool replays; /* it holds records that save() does not write down */
-    /* What it makes of records depends on which are neighbours, so that ranks may divide
-     * its outputs but not its inputs: it gives every `world`-th output, from number
-     * `rank` on (hr_sequence_begin). */
-    bool neighbours;
+    enum hr_sequence_ranks (*ranks)(const void *params); /* NULL: HR_RANKS_INPUTS */
     /* An output has the identity of one of its inputs: of the first, or of its own. With
      * `numbers` it is a child of that input, with a number (hr__record_child), because
      * several outputs may begin in one. */
@@ -156,6 +167,12 @@ struct hr_op_sequence {
 };
 
 #define HR_SEQUENCE_STATE_MAX ((size_t)1 << 20)
+
+static inline enum hr_sequence_ranks
+hr__sequence_ranks(const struct hr_op_sequence *op, const void *params)
+{
+    return op->ranks != NULL ? op->ranks(params) : HR_RANKS_INPUTS;
+}
 
 /* Appends the state as text. False while the sequencer holds records that it cannot write
  * down. */

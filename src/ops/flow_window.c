@@ -290,6 +290,12 @@ window_holds(const void *params, const void *state, const struct hr_schema *inpu
     return (uint64_t)((const struct window_params *)params)->size;
 }
 
+static enum hr_sequence_ranks window_ranks(const void *params)
+{
+    (void)params;
+    return HR_RANKS_OUTPUTS;
+}
+
 const struct hr_op hr_op_flow_window = {
     .name = "flow.window",
     .summary = "consecutive records become one record with a leading dimension",
@@ -329,6 +335,6 @@ const struct hr_op hr_op_flow_window = {
                    .holds = window_holds,
                    .joins = window_holds,
                    .replays = true,
-                   .neighbours = true,
+                   .ranks = window_ranks,
                    },
 };
