@@ -7,6 +7,9 @@ byte, in batches of 32 records, and of at most as many padded elements as those 
 each that is padding, and records per second of one thread and per second of CPU, as medians of runs in turns. With
 PyTorch: a DataLoader without workers over the same lists in memory, tokenized before, by a batch sampler that collects
 batches in the same buckets, and pad_sequence.
+
+Then the same for RANKS ranks that train together: a step takes as long as that of the rank with the most elements.
+Prints these, per record, and what part of the ranks' time is spent waiting for that rank.
 """
 
 import base64
@@ -23,6 +26,7 @@ import headrace as hr
 ROUNDS = 7
 EPOCHS = 20
 SIZE = 32
+RANKS = 4
 BOUNDARIES = [32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536]
 
 
@@ -90,6 +94,27 @@ def by_torch(loader):
     return records, elements, elements - used
 
 
+def elements_of_steps(pipe):
+    """Elements of each rank's batch, for each step, and how many records there were."""
+    loaders = [pipe.loader(epochs=EPOCHS // 4, seed=1, output="numpy", shard=(rank, RANKS), even="none") for rank in range(RANKS)]
+    steps, records = [], 0
+    for batches in zip(*loaders):
+        steps.append([batch.tokens.size for batch in batches])
+        records += sum(batch.records for batch in batches)
+    return steps, records
+
+
+def print_ranks(ways):
+    print(f"\n{f'{RANKS} ranks':32}{'per record':>12}{'ratio':>8}{'waiting':>10}")
+    base = None
+    for way, pipe in ways.items():
+        steps, records = elements_of_steps(pipe)
+        longest = sum(max(step) for step in steps)
+        base = base or longest / records
+        waiting = 1 - sum(map(sum, steps)) / RANKS / longest
+        print(f"{way:32}{longest / records:12.1f}{longest / records / base:8.2f}{100 * waiting:9.1f}%")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -124,6 +149,8 @@ def main():
         print(f"{'':32}{'padding':>9}{'records/s':>12}{'ratio':>8}{'per s of CPU':>14}{'ratio':>8}")
         for way, (wall, cpu) in speeds.items():
             print(f"{way:32}{parts[way]:8.1f}%{wall:12.0f}{wall / base[0]:8.2f}{cpu:14.0f}{cpu / base[1]:8.2f}")
+        together = ids.bucketed_batch(BOUNDARIES, SIZE, lengths="tokens", coordinated=True)
+        print_ranks({f"batch.pad, size: {SIZE}": padded, "batch.bucket": by_size, "batch.bucket, coordinated": together})
 
 
 if __name__ == "__main__":

@@ -1048,6 +1048,7 @@ def batch_bucket(
     lengths: str | Sequence[str] | None = None,
     pad_to: Literal["longest", "boundary"] = "longest",
     too_long: Literal["refuse", "drop"] = "refuse",
+    coordinated: bool = False,
     name: str | None = None,
     keep_position: bool = False,
     depends_on: Sequence[str] = (),
@@ -1068,10 +1069,18 @@ def batch_bucket(
     `pad_to: boundary` every dimension that varies is padded to its bucket's boundary -
     1, the longest length that it may hold, rounded up to `multiple`: a model is
     compiled for as many shapes as there are boundaries. For lists of up to 128 and 256
-    items the boundaries are 129 and 257.  A state names the records in buckets, which
-    are made again when a run resumes; after a step that makes several records of one,
-    or looks at their order, all records from the last place where the buckets were
-    empty are.
+    items the boundaries are 129 and 257.  Ranks that train together wait in each step
+    for the one with the longest batch. With `coordinated` (coordinated reads of tf.data
+    service) step k of all ranks is of the same bucket: a bucket gathers a round of
+    `size` records for each rank and deals them out in turn. Each rank makes the records
+    of all for that, which pays where a step costs more than making them, as with text.
+    What is left at the end of an epoch makes smaller batches. Last come the buckets
+    without a record for each rank: some ranks get a batch more, none does, or the last
+    record is repeated, as the run's `even` says (none, drop, repeat). With the last
+    two, all ranks make equally many steps, and need not agree on them.  A state names
+    the records in buckets, which are made again when a run resumes; after a step that
+    makes several records of one, or looks at their order, all records from the last
+    place where the buckets were empty are.
 
     Args:
         pipeline: what the operator reads.
@@ -1099,6 +1108,8 @@ def batch_bucket(
         too_long: what becomes of a record that is longer than `elements`, or, with
             `pad_to: boundary`, of one in the last bucket: the run fails, or the record
             is dropped; enum, one of refuse, drop, default refuse.
+        coordinated: give all ranks batches of the same bucket in each step; bool,
+            default false.
         name: what the node is called in messages and files; the operator's name by default.
         keep_position: the optimiser must not move this node.
         depends_on: names of nodes before this one that must stay before it.
@@ -1106,8 +1117,8 @@ def batch_bucket(
     Raises:
         HeadraceError: a parameter is wrong, with the nearest valid one.
     """
-    params: dict[str, Any] = {"boundaries": boundaries, "size": size, "elements": elements, "by": by, "dim": dim, "drop_last": drop_last, "value": value, "multiple": multiple, "lengths": lengths, "pad_to": pad_to, "too_long": too_long}
-    defaults: dict[str, Any] = {"elements": 0, "dim": -1, "drop_last": False, "value": 0.0, "multiple": 1, "pad_to": "longest", "too_long": "refuse"}
+    params: dict[str, Any] = {"boundaries": boundaries, "size": size, "elements": elements, "by": by, "dim": dim, "drop_last": drop_last, "value": value, "multiple": multiple, "lengths": lengths, "pad_to": pad_to, "too_long": too_long, "coordinated": coordinated}
+    defaults: dict[str, Any] = {"elements": 0, "dim": -1, "drop_last": False, "value": 0.0, "multiple": 1, "pad_to": "longest", "too_long": "refuse", "coordinated": False}
     return pipeline._then("batch.bucket", params, defaults, name=name, keep_position=keep_position, depends_on=depends_on)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import json
 import pathlib
 import random
@@ -103,6 +104,109 @@ def test_ranks_share_the_records(rng: random.Random) -> None:
         pipe.loader(shard=(0, 3), even="drop")
     with pytest.raises(TypeError):
         len(pipe.loader())
+
+
+def rounds(
+    lengths: list[int], boundaries: list[int], sizes: list[int], elements: int, world: int, even: str, drop_last: bool
+) -> list[list[list[int]]]:
+    """With coordinated: the batches of each rank."""
+    held: list[list[int]] = [[] for _ in range(len(boundaries) + 1)]
+    ranks: list[list[list[int]]] = [[] for _ in range(world)]
+
+    def is_over(records: list[int], at: int) -> bool:
+        """Whether a rank has more records than a batch may have."""
+        most = elements // max(1, *(lengths[i] for i in records)) if elements else sizes[at]
+        return -(-len(records) // world) > most
+
+    def deal(records: list[int]) -> None:
+        for rank in range(world):
+            share = records[rank::world]
+            if not share and even == "repeat":
+                share = records[-1:]
+            if share:
+                ranks[rank].append(share)
+
+    for i, length in enumerate(lengths):
+        at = bisect.bisect_right(boundaries, length)
+        if held[at] and is_over([*held[at], i], at):
+            deal(held[at])
+            held[at] = []
+        held[at].append(i)
+        shortest = min(held[at], key=lambda i: lengths[i])
+        if is_over([*held[at], shortest], at):
+            deal(held[at])
+            held[at] = []
+    for records in sorted(held, key=lambda records: -min(len(records), world)):
+        if records and not drop_last and (even != "drop" or len(records) >= world):
+            deal(records)
+    return ranks
+
+
+def test_coordinated_ranks_get_the_same_bucket_in_each_step(rng: random.Random) -> None:
+    for _ in range(12):
+        lengths = [rng.randrange(50) for _ in range(rng.randrange(200))]
+        boundaries = sorted(rng.sample(range(1, 60), rng.randint(1, 5)))
+        sizes = [rng.randint(1, 5) for _ in range(len(boundaries) + 1)]
+        elements = rng.choice([0, rng.randint(56, 200)])
+        drop_last = rng.random() < 0.3
+        given: dict[str, Any] = {"elements": elements} if elements else {"size": sizes}
+        world = rng.randint(2, 5)
+        even: Any = rng.choice(["none", "drop", "repeat"])
+        pipe = lists(lengths).bucketed_batch(boundaries, by="n", coordinated=True, drop_last=drop_last, **given)
+        want = rounds(lengths, boundaries, sizes, elements, world, even, drop_last)
+        got = [numbers(pipe, shard=(rank, world), even=even, threads=rng.choice([0, 2])) for rank in range(world)]
+        assert got == want
+        for step in itertools.zip_longest(*got):
+            assert len({bisect.bisect_right(boundaries, lengths[i]) for batch in step if batch for i in batch}) == 1
+        if even != "none":
+            assert len(set(map(len, got))) == 1
+        if even != "drop" and not drop_last:
+            assert {i for rank in got for batch in rank for i in batch} == set(range(len(lengths)))
+        assert numbers(pipe) == numbers(lists(lengths).bucketed_batch(boundaries, by="n", drop_last=drop_last, **given))
+
+
+def test_coordinated_ranks_make_equal_steps_without_asking_each_other() -> None:
+    lengths = [length for length in range(40) for _ in range(5)]
+    pipe = lists(lengths).shuffle().bucketed_batch([10, 20, 30], 3, by="n", coordinated=True)
+    loaders = [pipe.loader(shard=(rank, 4), output="numpy", seed=1) for rank in range(4)]
+    steps = [[batch.i.tolist() for batch in loader] for loader in loaders]
+    assert [loader.even for loader in loaders] == ["repeat"] * 4
+    assert len({len(batches) for batches in steps}) == 1
+    assert {i for batches in steps for batch in batches for i in batch} == set(range(200))
+
+
+@pytest.mark.parametrize("even", ["none", "drop", "repeat"])
+def test_a_coordinated_rank_resumes_after_any_batch(rng: random.Random, even: Any) -> None:
+    lengths = [rng.randrange(40) for _ in range(150)]
+    pipe = lists(lengths).shuffle().bucketed_batch([10, 20, 30], [4, 3, 2, 1], by="n", coordinated=True)
+    for rank in range(3):
+        options: dict[str, Any] = {"seed": 3, "epochs": 2, "shard": (rank, 3), "even": even}
+        whole = numbers(pipe, **options)
+        loader = pipe.loader(output="numpy", **options)
+        states = []
+        for _ in loader:
+            states.append(loader.state_dict())
+        for at in rng.sample(range(len(states)), 5):
+            again = pipe.loader(output="numpy", threads=rng.choice([0, 2]), **options)
+            again.load_state_dict(states[at])
+            assert [batch.i.tolist() for batch in again] == whole[at + 1 :]
+        other = pipe.loader(output="numpy", **options | {"shard": ((rank + 1) % 3, 3)})
+        with pytest.raises(hr.StateError, match=f"belongs to rank {rank} of 3.*bucketed_batch"):
+            other.load_state_dict(states[2])
+            next(iter(other))
+
+
+def test_what_would_mix_the_rounds_of_ranks_is_refused() -> None:
+    pipe = lists([3] * 20).bucketed_batch([5], 2, by="n", coordinated=True)
+    with pytest.raises(hr.GraphError, match="would divide what 'batch.bucket' gives each rank: leave it out"):
+        numbers(pipe.shard(0, 2))
+    with pytest.raises(hr.GraphError, match="splits these over ranks"):
+        numbers(lists([3] * 20).shard(0, 2).bucketed_batch([5], 2, by="n", coordinated=True))
+    with pytest.raises(hr.GraphError, match="leave out `coordinated` there"):
+        numbers(pipe.unbatch().bucketed_batch([5], 2, by="n", coordinated=True))
+    with pytest.raises(hr.UnsupportedError, match="cannot be padded"):
+        pipe.loader(shard=(0, 2), eval=True)
+    assert len(numbers(pipe.unbatch().bucketed_batch([5], 2, by="n"), shard=(0, 2))) == 5
 
 
 def test_shapes_are_those_of_boundaries(rng: random.Random) -> None:

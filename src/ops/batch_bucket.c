@@ -7,6 +7,10 @@
  *
  * With `elements` a record may not fit into its bucket: the bucket is output first, and
  * the record, which waits beside it, begins the next batch.
+ *
+ * With `coordinated` a bucket gathers a round, a batch for each rank, and deals its
+ * records out in turn. Every rank sees all records, so all know when a round is full, and
+ * none has to be asked; a rank keeps its own records only.
  */
 #include "ops/batch.h"
 #include "ops/bucket.h"
@@ -57,6 +61,8 @@ static const struct hr_param bucket_params[] = {
               .help = "what becomes of a record that is longer than `elements`, or, with "
                       "`pad_to: boundary`, of one in the last bucket: the run fails, or "
                       "the record is dropped"),
+    HR_P_BOOL(struct hr_bucket, coordinated, .fallback = "false",
+              .help = "give all ranks batches of the same bucket in each step"),
 };
 
 /* ---- schema ---- */
@@ -103,17 +109,24 @@ static void bucket_close(void *state)
 
 /* ---- the sequencer ---- */
 
+/* A round: the next batch of each rank. Record i of it is in that of rank i % world. */
 struct held {
-    void *stacker;
-    int64_t longest;     /* padded */
-    uint64_t *positions; /* of its records */
+    void *stacker;   /* this rank's records */
+    uint64_t count;  /* records of the round */
+    int64_t longest; /* of these, padded */
+    uint64_t *positions;
     uint64_t room;
+    struct hr_value *spare; /* with HR_EVEN_REPEAT: the last record before this rank's
+                               first, which the epoch may not have */
+    struct hr_record_id spare_id;
 };
 
 struct buckets {
     const struct hr_bucket *params;
     const struct hr_schema *schema; /* of one record */
     struct hr_bucket_measure measure;
+    uint64_t rank, world;
+    enum hr_even even;
     bool children; /* positions do not name the epoch's records */
     int ready;     /* the bucket that is to be output, or -1 */
     bool flushing; /* all that follow it, too */
@@ -124,9 +137,32 @@ struct buckets {
     struct hr_record_id late_id;
 };
 
-static uint64_t records_in(const struct buckets *s, int at)
+static bool repeats(const struct buckets *s)
 {
-    return hr__stacker_held_records(s->held[at].stacker);
+    return s->world > 1 && s->even == HR_EVEN_REPEAT;
+}
+
+static void clear_row(const struct buckets *s, struct hr_value *row)
+{
+    for (size_t f = 0; row != NULL && f < s->schema->count; f++)
+        hr__value_clear(&row[f]);
+}
+
+/* Moves the record's values to an empty row. */
+static void
+move_row(const struct buckets *s, struct hr_sequence_record *record, struct hr_value *row)
+{
+    memcpy(row, record->values, s->schema->count * sizeof *row);
+    memset(record->values, 0, s->schema->count * sizeof *row);
+}
+
+/* The round is over, or left out. */
+static void clear_round(struct buckets *s, int at)
+{
+    hr__stacker_clear(s->held[at].stacker);
+    clear_row(s, s->held[at].spare);
+    s->held[at].count = 0;
+    s->held[at].longest = 0;
 }
 
 static void bucket_end(void *sequencer)
@@ -136,10 +172,11 @@ static void bucket_end(void *sequencer)
     for (int i = 0; i < s->count; i++) {
         if (s->held[i].stacker != NULL)
             hr__stacker_end(s->held[i].stacker);
+        clear_row(s, s->held[i].spare);
+        hr__free(s->held[i].spare);
         hr__free(s->held[i].positions);
     }
-    for (size_t f = 0; s->late != NULL && f < s->schema->count; f++)
-        hr__value_clear(&s->late[f]);
+    clear_row(s, s->late);
     hr__free(s->late);
     hr__free(s);
 }
@@ -154,6 +191,10 @@ static enum hr_err create(const struct hr_sequence_begin *begin, struct buckets 
     s->params = p;
     s->schema = begin->input;
     s->measure = *(const struct hr_bucket_measure *)begin->state;
+    s->rank = p->coordinated ? begin->rank : 0;
+    s->world = p->coordinated ? begin->world : 1;
+    s->even = begin->even;
+    assert(s->rank < s->world);
     s->late = hr__calloc(s->schema->count + 1, sizeof *s->late);
     s->count = hr__bucket_count(p);
     for (int i = 0; i < s->count; i++) {
@@ -161,7 +202,9 @@ static enum hr_err create(const struct hr_sequence_begin *begin, struct buckets 
 
         spec.keep_rows = p->elements > 0;
         spec.pad_to = hr__bucket_target(p, i) > 0 ? hr__bucket_target(p, i) : 0;
-        if (s->late == NULL ||
+        if (repeats(s))
+            s->held[i].spare = hr__calloc(s->schema->count + 1, sizeof *s->late);
+        if (s->late == NULL || (repeats(s) && s->held[i].spare == NULL) ||
             hr__stacker_begin(begin, &spec, &s->held[i].stacker) != HR_OK) {
             bucket_end(s);
             return HR_ERR_MEMORY;
@@ -180,7 +223,7 @@ static enum hr_err bucket_begin(const struct hr_sequence_begin *begin, void **se
     s->ready = -1;
     s->flushing = s->has_late = s->children = false;
     for (int i = 0; i < s->count; i++)
-        s->held[i].longest = 0;
+        assert(s->held[i].count == 0);
     *sequencer = s;
     return HR_OK;
 }
@@ -195,9 +238,21 @@ static int64_t padded(const struct buckets *s, int at, int64_t length)
     return length > 1 ? length : 1;
 }
 
+/* Whether a batch of that many records fits into `elements`. */
 static bool fits(const struct buckets *s, uint64_t records, int64_t longest)
 {
     return records <= (uint64_t)(s->params->elements / longest);
+}
+
+/* Whether one more record fits into the round, after which its longest is `longest`. */
+static bool has_room(const struct buckets *s, int at, int64_t longest)
+{
+    uint64_t count = s->held[at].count, size;
+
+    if (s->params->elements > 0)
+        return fits(s, count / s->world + 1, longest);
+    size = (uint64_t)hr__bucket_size(s->params, at);
+    return count / s->world < size;
 }
 
 /* Notes the record, which its bucket is about to hold. */
@@ -205,7 +260,7 @@ static enum hr_err
 note(struct buckets *s, int at, const struct hr_record_id *id, struct hr_error *error)
 {
     struct held *held = &s->held[at];
-    uint64_t count = records_in(s, at), *positions;
+    uint64_t count = held->count, *positions;
 
     if (count == held->room) {
         uint64_t room = held->room == 0 ? 64 : 2 * held->room;
@@ -221,19 +276,29 @@ note(struct buckets *s, int at, const struct hr_record_id *id, struct hr_error *
     return HR_OK;
 }
 
-/* Adds the record to its bucket, which has room; sets `ready` if none is left. */
+/* Deals the record out to a rank of its bucket's round, which has room; sets `ready` if
+ * none is left. */
 static enum hr_err put(struct buckets *s, int at, int64_t length,
                        struct hr_sequence_record *record, struct hr_error *error)
 {
     struct held *held = &s->held[at];
-    enum hr_sequence_verdict verdict;
+    enum hr_sequence_verdict unused;
 
     HR_TRY(note(s, at, &record->id, error));
-    HR_TRY(hr__stacker_add(held->stacker, record, &verdict, error));
+    if (held->count <= s->rank)
+        clear_row(s, held->spare);
+    if (held->count % s->world == s->rank) {
+        HR_TRY(hr__stacker_add(held->stacker, record, &unused, error));
+    } else if (held->count < s->rank && held->spare != NULL) {
+        held->spare_id = record->id;
+        move_row(s, record, held->spare);
+    } else {
+        clear_row(s, record->values);
+    }
+    held->count++;
     if (length > held->longest)
         held->longest = length;
-    if (verdict == HR_SEQUENCE_READY ||
-        (s->params->elements > 0 && !fits(s, records_in(s, at) + 1, held->longest)))
+    if (!has_room(s, at, held->longest))
         s->ready = at;
     return HR_OK;
 }
@@ -302,9 +367,8 @@ bucket_add(void *sequencer, struct hr_sequence_record *record,
     HR_TRY(check_sizes(s, at, record->values, error));
     length = padded(s, at, length);
     longest = length > s->held[at].longest ? length : s->held[at].longest;
-    if (s->params->elements > 0 && !fits(s, records_in(s, at) + 1, longest)) {
-        memcpy(s->late, record->values, s->schema->count * sizeof *s->late);
-        memset(record->values, 0, s->schema->count * sizeof *s->late);
+    if (!has_room(s, at, longest)) {
+        move_row(s, record, s->late);
         s->late_id = record->id;
         s->has_late = true;
         s->ready = at;
@@ -326,13 +390,24 @@ static enum hr_err put_late(struct buckets *s, int at, struct hr_error *error)
                error);
 }
 
-/* The first bucket from `at` on that holds records, or -1. */
-static int next_held(const struct buckets *s, int at)
+/* The next bucket to be output at the end of an epoch, or -1: those that have a record
+ * for each rank in order, then those with the most. So ranks without a record of a bucket
+ * have none of those that follow. */
+static int next_held(const struct buckets *s)
 {
-    for (; at < s->count; at++)
-        if (records_in(s, at) > 0)
-            return at;
-    return -1;
+    uint64_t most = 0;
+    int found = -1;
+
+    for (int at = 0; at < s->count; at++) {
+        const struct held *held = &s->held[at];
+        uint64_t ranks = held->count < s->world ? held->count : s->world;
+
+        if (hr__stacker_held_records(held->stacker) > 0 && ranks > most) {
+            most = ranks;
+            found = at;
+        }
+    }
+    return found;
 }
 
 static enum hr_err bucket_next(void *sequencer, struct hr_sequence_record *record,
@@ -345,14 +420,38 @@ static enum hr_err bucket_next(void *sequencer, struct hr_sequence_record *recor
     if (at < 0)
         return HR_OK;
     s->ready = -1;
-    s->held[at].longest = 0;
     HR_TRY(hr__stacker_flush(s->held[at].stacker, HR_FLUSH_LIMIT, error));
     HR_TRY(hr__stacker_next(s->held[at].stacker, record, ret_any, ret_more, error));
+    assert(*ret_any);
+    clear_round(s, at);
     if (s->has_late)
         HR_TRY(put_late(s, at, error));
     if (s->flushing)
-        s->ready = next_held(s, at);
+        s->ready = next_held(s);
     *ret_more = s->ready >= 0;
+    return HR_OK;
+}
+
+/* What becomes of a round that is not full when the epoch ends. If all ranks have records
+ * of it, it is a round of smaller batches. */
+static enum hr_err
+end_round(struct buckets *s, int at, enum hr_sequence_flush why, struct hr_error *error)
+{
+    struct held *held = &s->held[at];
+    struct hr_sequence_record spare = {
+        .values = held->spare, .id = held->spare_id, .records = 1};
+    enum hr_sequence_verdict unused;
+    bool all = held->count >= s->world;
+
+    if (held->count == 0)
+        return HR_OK;
+    if ((why == HR_FLUSH_EPOCH && s->params->padding.drop_last) ||
+        (!all && s->even == HR_EVEN_DROP)) {
+        clear_round(s, at);
+        return HR_OK;
+    }
+    if (!all && held->count <= s->rank && held->spare != NULL)
+        return hr__stacker_add(held->stacker, &spare, &unused, error);
     return HR_OK;
 }
 
@@ -362,19 +461,25 @@ bucket_flush(void *sequencer, enum hr_sequence_flush why, struct hr_error *error
     struct buckets *s = sequencer;
 
     assert(s->ready < 0 && !s->has_late);
-    for (int i = 0; i < s->count; i++)
-        HR_TRY(hr__stacker_flush(s->held[i].stacker, why, error));
+    for (int i = 0; i < s->count; i++) {
+        HR_TRY(end_round(s, i, why, error));
+        if (hr__stacker_held_records(s->held[i].stacker) == 0)
+            clear_round(s, i);
+    }
     s->flushing = true;
-    s->ready = next_held(s, 0);
+    s->ready = next_held(s);
     return HR_OK;
 }
 
 static bool bucket_save(const void *sequencer, struct hr_str *out)
 {
     const struct buckets *s = sequencer;
+    bool empty = !s->has_late;
 
     (void)out;
-    return !s->has_late && next_held(s, 0) < 0;
+    for (int i = 0; i < s->count; i++)
+        empty = empty && s->held[i].count == 0;
+    return empty;
 }
 
 static bool bucket_held(const void *sequencer, struct hr_str *out)
@@ -384,21 +489,35 @@ static bool bucket_held(const void *sequencer, struct hr_str *out)
     if (s->children || s->has_late)
         return false;
     for (int i = 0; i < s->count; i++)
-        for (uint64_t k = 0; k < records_in(s, i); k++)
+        for (uint64_t k = 0; k < s->held[i].count; k++)
             hr__saved_add(out, s->held[i].positions[k]);
     return true;
+}
+
+static uint64_t bytes_of(const struct buckets *s, const struct hr_value *row)
+{
+    uint64_t bytes = 0;
+
+    for (size_t f = 0; row != NULL && f < s->schema->count; f++)
+        bytes += row[f].kind != HR_VALUE_NONE ? row[f].bytes : 0;
+    return bytes;
 }
 
 static uint64_t bucket_held_bytes(const void *sequencer)
 {
     const struct buckets *s = sequencer;
-    uint64_t bytes = 0;
+    uint64_t bytes = s->has_late ? bytes_of(s, s->late) : 0;
 
     for (int i = 0; i < s->count; i++)
-        bytes += hr__stacker_held_bytes(s->held[i].stacker);
-    for (size_t f = 0; s->has_late && f < s->schema->count; f++)
-        bytes += s->late[f].bytes;
+        bytes +=
+            hr__stacker_held_bytes(s->held[i].stacker) + bytes_of(s, s->held[i].spare);
     return bytes;
+}
+
+static enum hr_sequence_ranks bucket_ranks(const void *params)
+{
+    return ((const struct hr_bucket *)params)->coordinated ? HR_RANKS_ROUNDS
+                                                           : HR_RANKS_INPUTS;
 }
 
 const struct hr_op hr_op_batch_bucket = {
@@ -420,6 +539,17 @@ const struct hr_op hr_op_batch_bucket = {
         "boundary - 1, the longest length that it may hold, rounded up to `multiple`: a "
         "model is compiled for as many shapes as there are boundaries. For lists of up "
         "to 128 and 256 items the boundaries are 129 and 257.\n\n"
+        "Ranks that train together wait in each step for the one with the longest batch. "
+        "With `coordinated` (coordinated reads of tf.data service) step k of all ranks "
+        "is "
+        "of the same bucket: a bucket gathers a round of `size` records for each rank "
+        "and "
+        "deals them out in turn. Each rank makes the records of all for that, which pays "
+        "where a step costs more than making them, as with text. What is left at the end "
+        "of an epoch makes smaller batches. Last come the buckets without a record for "
+        "each rank: some ranks get a batch more, none does, or the last record is "
+        "repeated, as the run's `even` says (none, drop, repeat). With the last two, all "
+        "ranks make equally many steps, and need not agree on them.\n\n"
         "A state names the records in buckets, which are made again when a run resumes; "
         "after a step that makes several records of one, or looks at their order, all "
         "records from the last place where the buckets were empty are.",
@@ -441,5 +571,6 @@ const struct hr_op hr_op_batch_bucket = {
                  .held_bytes = bucket_held_bytes,
                  .holds = hr__bucket_holds,
                  .joins = hr__bucket_joins,
+                 .ranks = bucket_ranks,
                  .replays = true},
 };

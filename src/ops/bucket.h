@@ -15,6 +15,7 @@ struct hr_bucket {
     int64_t elements;
     struct hr_padding padding;
     int pad_to, too_long;
+    bool coordinated;
 };
 
 enum { HR_BUCKET_LONGEST, HR_BUCKET_BOUNDARY };

@@ -253,8 +253,10 @@ struct stacker {
     size_t kept_bytes;          /* of the values in rows */
 };
 
-static void clear_rows(struct stacker *s)
+void hr__stacker_clear(void *sequencer)
 {
+    struct stacker *s = sequencer;
+
     for (size_t i = 0; s->keeps_rows && i < (size_t)s->count * s->schema->count; i++)
         hr__value_clear(&s->rows[i]);
     s->count = 0;
@@ -267,7 +269,7 @@ void hr__stacker_end(void *sequencer)
     struct stacker *s = sequencer;
 
     if (s->rows != NULL)
-        clear_rows(s);
+        hr__stacker_clear(s);
     for (size_t f = 0; s->columns != NULL && f < s->schema->count; f++)
         hr_buffer_unref(s->columns[f]);
     hr__free(s->rows);
@@ -434,7 +436,7 @@ enum hr_err hr__stacker_next(void *sequencer, struct hr_sequence_record *record,
     record->records = s->count;
     code = hr__stack_join(s->pool, s->schema, s->count, s->columns, s->rows,
                           s->schema->count, &s->spec, record->values, error);
-    clear_rows(s);
+    hr__stacker_clear(s);
     return code;
 }
 
@@ -445,7 +447,7 @@ hr__stacker_flush(void *sequencer, enum hr_sequence_flush why, struct hr_error *
 
     (void)error;
     if (why == HR_FLUSH_EPOCH && s->spec.drop_last && !s->full)
-        clear_rows(s);
+        hr__stacker_clear(s);
     s->full = s->count > 0;
     return HR_OK;
 }

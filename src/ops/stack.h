@@ -65,6 +65,7 @@ hr__stacker_next(void *sequencer, struct hr_sequence_record *record, bool *ret_a
                  bool *ret_more, struct hr_error *error);
 HR_CHECK enum hr_err
 hr__stacker_flush(void *sequencer, enum hr_sequence_flush why, struct hr_error *error);
+void hr__stacker_clear(void *sequencer); /* drops the records held */
 bool hr__stacker_save(const void *sequencer, struct hr_str *out);
 void hr__stacker_end(void *sequencer);
 uint64_t hr__stacker_held_bytes(const void *sequencer);

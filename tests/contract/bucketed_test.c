@@ -62,6 +62,34 @@ TEST(batches_padded_to_boundaries_have_one_digest)
         "      pad_to: boundary, too_long: drop}\n")));
 }
 
+/* A rank's batches; the last round of a bucket may have no record for it. */
+TEST(coordinated_buckets_of_a_rank_have_one_digest)
+{
+    static const struct {
+        int64_t rank, world;
+        enum hr_even even;
+        const char *bucket;
+    } cases[] = {
+        {1, 3, HR_EVEN_NONE,   "boundaries: [8, 20], size: [3, 2, 1]"     },
+        {2, 3, HR_EVEN_REPEAT, "boundaries: [8, 20, 40], elements: 90"    },
+        {6, 7, HR_EVEN_REPEAT, "boundaries: [8, 20], size: 2"             },
+        {0, 4, HR_EVEN_DROP,   "boundaries: [12, 30], size: 2, value: 1.5"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct outcome_job job;
+        char node[200];
+
+        snprintf(node, sizeof node, "  - batch.bucket: {%s, coordinated: true}\n",
+                 cases[i].bucket);
+        job = job_of(70, 9, "  - order.shuffle: {}\n" FAIL, node);
+        job.options.rank = cases[i].rank;
+        job.options.world = cases[i].world;
+        job.options.even = cases[i].even;
+        outcome_free(contract_check(job));
+    }
+}
+
 /* ---- what batches hold ---- */
 
 /* A graph over a file of these lines. */

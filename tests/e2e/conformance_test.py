@@ -1,11 +1,14 @@
 """The list of behaviours of tf.data service (docs/service-tests.md) that no other test shows, with real processes."""
 import ast
+import bisect
+import collections
 import os
 import random
 import shutil
 import signal
 import struct
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from service_support import LONG, Service, keep, wait_until
@@ -70,6 +73,43 @@ def clients_that_divide_an_epoch_get_it_once_between_them():
         service.kill_worker(0)  # a share does not depend on who makes it
         again = delivered("again", text, "--rank", 1, "--world", world, "--service", service.address)
         assert again == shares[1]
+
+
+BOUNDARIES, SIZE = [300, 500, 900], 4
+ROUNDS = f"""pipeline:
+  - source.range: {{n: 1000}}
+  - order.shuffle: {{}}
+  - debug.sleep: {{ms: 2}}
+  - batch.bucket: {{by: value, boundaries: {BOUNDARIES}, size: {SIZE}, drop_last: true, coordinated: true}}
+"""
+
+
+@test
+def coordinated_clients_get_the_same_bucket_in_each_step():
+    """So they do when workers come and go."""
+    text, world = graph("rounds.yaml", ROUNDS), rng.randrange(2, 5)
+    with Service(2) as service:
+        folders = [temp / f"round{rank}" for rank in range(world)]
+        several = [start("run", text, "-q", "--rank", rank, "--world", world, "--epochs", 2, "--output", folders[rank], "--job", "one",
+                         "--service", service.address) for rank in range(world)]
+        for _ in range(4):
+            time.sleep(rng.uniform(0.1, 1))
+            if rng.random() < 0.5:
+                service.workers.append(service.begin_worker())
+            else:
+                service.kill_worker(rng.randrange(2))
+        for process in several:
+            _, err = process.communicate(timeout=LONG)
+            assert process.returncode == 0, err
+    steps = [list(zip(*[iter(numbers(folder))] * SIZE)) for folder in folders]
+    assert len({len(batches) for batches in steps}) == 1 and steps[0]
+    for step in zip(*steps):
+        assert len({bisect.bisect_right(BOUNDARIES, value) for batch in step for value in batch}) == 1, step
+    for rank, batches in enumerate(steps):
+        alone = delivered("alone", text, "--rank", rank, "--world", world, "--epochs", 2)
+        assert alone == [value for batch in batches for value in batch], "records were lost or repeated"
+    given = collections.Counter(value for batches in steps for batch in batches for value in batch)
+    assert max(given.values()) == 2, "a record came twice in an epoch"
 
 
 @test

@@ -98,14 +98,15 @@ static const char buckets[] =
     "pipeline:\n"
     "  - source.list: {path: \"${data}/../words\"}\n"
     "  - order.repeat: {count: 15}\n"
-    "  - batch.bucket: {by: text, boundaries: [2, 4], elements: 6}\n";
+    "  - batch.bucket: {by: text, boundaries: [2, 4], elements: 6, coordinated: true}\n";
 
 struct torture {
     const char *text;
     int threads;
     enum hr_on_error on_error;
-    bool save; /* also save the state after each batch */
-    bool plan; /* print the plan and run it as text */
+    bool save;     /* also save the state after each batch */
+    bool plan;     /* print the plan and run it as text */
+    int64_t world; /* the run is of its last rank */
 };
 
 static char photos[512], names[512], ledger[512];
@@ -165,6 +166,9 @@ run(const struct torture *t, struct hr_error *error, int64_t *ret_records)
     options.variant = t->threads == 0 ? HR_VARIANT_INLINE : HR_VARIANT_THREADS;
     options.on_error = t->on_error;
     options.ledger = t->on_error == HR_ON_ERROR_FAIL ? NULL : ledger;
+    options.world = t->world;
+    options.rank = t->world > 0 ? t->world - 1 : 0;
+    options.even = t->world > 0 ? HR_EVEN_REPEAT : HR_EVEN_NONE;
     *ret_records = 0;
     code = hr_graph_parse(t->text, strlen(t->text), "t.yaml", params, 2, &graph, error);
     if (code == HR_OK && t->plan)
@@ -227,6 +231,8 @@ TEST(any_failing_allocation_ends_a_run_inline)
     torture(&(struct torture){joined, 0, HR_ON_ERROR_FAIL, false, false}, HR_FAULT_ALLOC);
     torture(&(struct torture){made, 0, HR_ON_ERROR_FAIL, false, false}, HR_FAULT_ALLOC);
     torture(&(struct torture){buckets, 0, HR_ON_ERROR_FAIL, true, false}, HR_FAULT_ALLOC);
+    torture(&(struct torture){buckets, 0, HR_ON_ERROR_FAIL, true, .world = 3},
+            HR_FAULT_ALLOC);
 }
 
 TEST(any_failing_allocation_ends_a_run_in_threads)
