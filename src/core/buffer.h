@@ -32,18 +32,23 @@ struct hr_buffer {
  * Segments: memory of a pool that can be passed to another process as a descriptor. They
  * cannot shrink or grow, so that no process takes pages away from another.
  */
-#define HR_SEGMENTS_MAX 64u              /* of a pool at a time */
-#define HR_SEGMENT_MIN ((size_t)1 << 20) /* bytes of a buffer */
+#define HR_SEGMENTS_MAX 64u               /* of a pool at a time */
+#define HR_SEGMENT_MIN ((size_t)1 << 20)  /* bytes of a buffer with one of its own */
+#define HR_SLICE_MIN ((size_t)64 << 10)   /* of one that shares a segment with others */
+#define HR_SLICED_BYTES ((size_t)4 << 20) /* of such a segment */
 
 struct hr_memory_segment {
     int fd;
     uint32_t index; /* below HR_SEGMENTS_MAX */
     uint64_t id;    /* unique in the process */
     size_t bytes;
+    char *base;
+    size_t slice_bytes; /* 0: it is one buffer's */
+    uint64_t taken;     /* slices in use, a bit each; under the pool's lock of slices */
 };
 
-/* A pool whose large buffers are segments, as far as there are places and memory; the
- * others are ordinary. NULL when out of memory. */
+/* A pool whose buffers of HR_SLICE_MIN bytes and more are segments or in one, as far as
+ * there are places and memory; the others are ordinary. NULL when out of memory. */
 HR_CHECK struct hr_pool *hr__pool_create_shared(void);
 /* A reference more. */
 struct hr_pool *hr__pool_ref(struct hr_pool *pool);
@@ -54,8 +59,8 @@ const struct hr_memory_segment *
 hr__buffer_segment(const struct hr_buffer *buffer, size_t *ret_offset);
 
 /* segment.c. Makes and maps one; NULL if the system refuses. Frees it with its memory. */
-struct hr_memory_segment *hr__segment_create(size_t bytes, void **ret_data);
-void hr__segment_free(struct hr_memory_segment *segment, void *data);
+struct hr_memory_segment *hr__segment_create(size_t bytes);
+void hr__segment_free(struct hr_memory_segment *segment);
 
 /* Returns a pooled buffer to its pool after the last unref. */
 void hr__pool_put(struct hr_buffer *buffer);

@@ -46,8 +46,11 @@ struct hr_pool {
     size_t head_count;
     uint32_t class_end; /* classes from this one on were never used */
     bool closed, shared;
-    atomic_uint_fast64_t segments[HR_SEGMENTS_MAX]; /* ids of those there are */
     struct size_class classes[CLASS_COUNT];
+
+    atomic_uint_fast64_t segments[HR_SEGMENTS_MAX]; /* ids of those there are */
+    pthread_mutex_t slices_lock;                    /* guards the next, and slices */
+    struct hr_memory_segment *sliced[HR_SEGMENTS_MAX];
 };
 
 static uint32_t class_of(size_t bytes)
@@ -67,13 +70,117 @@ static size_t class_bytes(uint32_t size_class)
     return (size_t)(4 + size_class % 4) << (6 + size_class / 4);
 }
 
-static void drop_segment(struct hr_buffer *block)
+/* ---- segments ---- */
+
+/* A segment that has a place in the pool, or NULL. */
+static struct hr_memory_segment *add_segment(struct hr_pool *pool, size_t bytes)
+{
+    struct hr_memory_segment *segment;
+    uint_fast64_t none = 0;
+    uint32_t at = 0;
+
+    while (at < HR_SEGMENTS_MAX && atomic_load(&pool->segments[at]) != 0)
+        at++;
+    if (at == HR_SEGMENTS_MAX || (segment = hr__segment_create(bytes)) == NULL)
+        return NULL;
+    if (!atomic_compare_exchange_strong(&pool->segments[at], &none, segment->id)) {
+        hr__segment_free(segment); /* another thread took the place */
+        return NULL;
+    }
+    segment->index = at;
+    return segment;
+}
+
+static void drop_segment(struct hr_pool *pool, struct hr_memory_segment *segment)
+{
+    atomic_store(&pool->segments[segment->index], 0);
+    hr__segment_free(segment);
+}
+
+static uint64_t all_slices(size_t slice_bytes)
+{
+    size_t count = HR_SLICED_BYTES / slice_bytes;
+
+    assert(count > 1 && count <= 64);
+    return UINT64_MAX >> (64 - count);
+}
+
+/* A segment with a free slice of that size, or NULL. */
+static struct hr_memory_segment *find_sliced(struct hr_pool *pool, size_t slice_bytes)
+{
+    struct hr_memory_segment *segment;
+
+    hr__assert_locked(&pool->slices_lock);
+    for (size_t i = 0; i < HR_SEGMENTS_MAX; i++) {
+        segment = pool->sliced[i];
+        if (segment != NULL && segment->slice_bytes == slice_bytes &&
+            segment->taken != all_slices(slice_bytes))
+            return segment;
+    }
+    segment = add_segment(pool, HR_SLICED_BYTES);
+    if (segment != NULL) {
+        segment->slice_bytes = slice_bytes;
+        pool->sliced[segment->index] = segment;
+    }
+    return segment;
+}
+
+static void take_slice(struct hr_pool *pool, struct hr_buffer *block, size_t bytes)
+{
+    struct hr_memory_segment *segment;
+
+    pthread_mutex_lock(&pool->slices_lock);
+    segment = find_sliced(pool, bytes);
+    if (segment != NULL) {
+        unsigned slice = (unsigned)__builtin_ctzll(~segment->taken);
+
+        segment->taken |= (uint64_t)1 << slice;
+        block->data = segment->base + slice * bytes;
+        block->user = segment;
+    }
+    pthread_mutex_unlock(&pool->slices_lock);
+}
+
+static void
+drop_slice(struct hr_pool *pool, struct hr_memory_segment *segment, const void *data)
+{
+    size_t slice = (size_t)((const char *)data - segment->base) / segment->slice_bytes;
+
+    pthread_mutex_lock(&pool->slices_lock);
+    assert((segment->taken >> slice & 1) != 0);
+    segment->taken &= ~((uint64_t)1 << slice);
+    if (segment->taken == 0) {
+        pool->sliced[segment->index] = NULL;
+        drop_segment(pool, segment);
+    }
+    pthread_mutex_unlock(&pool->slices_lock);
+}
+
+/* Gives the block memory of a segment if there is a place. */
+static void share_block(struct hr_pool *pool, struct hr_buffer *block, size_t bytes)
+{
+    struct hr_memory_segment *segment;
+
+    if (bytes < HR_SEGMENT_MIN) {
+        take_slice(pool, block, bytes);
+        return;
+    }
+    segment = add_segment(pool, bytes);
+    block->data = segment != NULL ? segment->base : NULL;
+    block->user = segment;
+}
+
+static void drop_shared(struct hr_buffer *block)
 {
     struct hr_memory_segment *segment = block->user;
 
-    atomic_store(&block->pool->segments[segment->index], 0);
-    hr__segment_free(segment, block->data);
+    if (segment->slice_bytes > 0)
+        drop_slice(block->pool, segment, block->data);
+    else
+        drop_segment(block->pool, segment);
 }
+
+/* ---- blocks ---- */
 
 static void free_block(struct hr_buffer *block)
 {
@@ -81,7 +188,7 @@ static void free_block(struct hr_buffer *block)
 
     HR_UNPOISON(block->data, bytes);
     if (block->user != NULL)
-        drop_segment(block);
+        drop_shared(block);
     else if (bytes >= HR_PAGES_MIN)
         hr__pages_free(block->data, bytes);
     else
@@ -99,27 +206,6 @@ static void free_blocks(struct hr_buffer *blocks)
     }
 }
 
-/* Makes the block's memory a segment if there is a place. */
-static void make_segment(struct hr_pool *pool, struct hr_buffer *block, size_t bytes)
-{
-    struct hr_memory_segment *segment;
-    uint_fast64_t none = 0;
-    uint32_t at = 0;
-
-    while (at < HR_SEGMENTS_MAX && atomic_load(&pool->segments[at]) != 0)
-        at++;
-    if (at == HR_SEGMENTS_MAX ||
-        (segment = hr__segment_create(bytes, &block->data)) == NULL)
-        return;
-    if (!atomic_compare_exchange_strong(&pool->segments[at], &none, segment->id)) {
-        hr__segment_free(segment, block->data); /* another thread took the place */
-        block->data = NULL;
-        return;
-    }
-    segment->index = at;
-    block->user = segment;
-}
-
 static struct hr_buffer *make_block(struct hr_pool *pool, uint32_t size_class)
 {
     size_t bytes = class_bytes(size_class);
@@ -128,8 +214,8 @@ static struct hr_buffer *make_block(struct hr_pool *pool, uint32_t size_class)
     if (block == NULL)
         return NULL;
     block->pool = pool;
-    if (pool->shared && bytes >= HR_SEGMENT_MIN)
-        make_segment(pool, block, bytes);
+    if (pool->shared && bytes >= HR_SLICE_MIN)
+        share_block(pool, block, bytes);
     if (block->data == NULL)
         block->data = bytes >= HR_PAGES_MIN ? hr__pages_alloc(bytes)
                                             : hr__aligned_alloc(HR_BUFFER_ALIGN, bytes);
@@ -248,6 +334,7 @@ struct hr_pool *hr_pool_create(size_t bytes_max)
         hr__free(pool);
         return NULL;
     }
+    pthread_mutex_init(&pool->slices_lock, NULL);
     pool->bytes_max = bytes_max;
     pool->references = 1;
     return pool;
@@ -276,13 +363,6 @@ uint64_t hr__pool_segment(struct hr_pool *pool, uint32_t index)
     return atomic_load(&pool->segments[index]);
 }
 
-static void destroy(struct hr_pool *pool)
-{
-    assert(pool->live == 0 && pool->idle_bytes == 0);
-    pthread_mutex_destroy(&pool->lock);
-    hr__free(pool);
-}
-
 /* Locked. Moves everything idle to one list, and the spare headers to another; those have
  * no data. */
 static struct hr_buffer *take_all(struct hr_pool *pool, struct hr_buffer **ret_heads)
@@ -306,6 +386,15 @@ static void free_heads(struct hr_buffer *heads)
         heads = head->next;
         hr__free(head);
     }
+}
+
+static void destroy(struct hr_pool *pool)
+{
+    assert(pool->live == 0 && pool->idle_bytes == 0);
+    free_heads(pool->heads);
+    pthread_mutex_destroy(&pool->lock);
+    pthread_mutex_destroy(&pool->slices_lock);
+    hr__free(pool);
 }
 
 void hr_pool_trim(struct hr_pool *pool)
@@ -334,10 +423,13 @@ void hr_pool_unref(struct hr_pool *pool)
     }
     pool->closed = true;
     drop = take_all(pool, &heads);
-    last = pool->live == 0;
+    pool->live++; /* this call, until it needs the pool no longer */
     pthread_mutex_unlock(&pool->lock);
     free_blocks(drop);
     free_heads(heads);
+    pthread_mutex_lock(&pool->lock);
+    last = --pool->live == 0;
+    pthread_mutex_unlock(&pool->lock);
     if (last)
         destroy(pool);
 }
@@ -410,31 +502,32 @@ enum hr_err hr_pool_get(struct hr_pool *pool, size_t bytes, struct hr_buffer **r
 void hr__pool_put(struct hr_buffer *buffer)
 {
     struct hr_pool *pool = buffer->pool;
-    struct size_class *of = &pool->classes[buffer->size_class];
-    bool closed, last, keep;
+    uint32_t size_class = buffer->size_class;
+    struct size_class *of = &pool->classes[size_class];
+    bool last, keep;
 
     assert(buffer->kind == HR_BUFFER_POOLED);
-    HR_POISON(buffer->data, class_bytes(buffer->size_class));
+    HR_POISON(buffer->data, class_bytes(size_class));
     pthread_mutex_lock(&pool->lock);
-    count_out(pool, buffer->size_class);
-    closed = pool->closed;
-    last = closed && pool->live == 0;
-    keep = !closed && (pool->keep_bytes == 0 || pool->used_bytes + pool->idle_bytes +
-                                                        class_bytes(buffer->size_class) <=
-                                                    pool->keep_bytes);
+    keep = !pool->closed && (pool->keep_bytes == 0 ||
+                             pool->used_bytes + pool->idle_bytes <= pool->keep_bytes);
     if (keep) {
+        count_out(pool, size_class);
         buffer->next = of->idle;
         of->idle = buffer;
         of->idle_count++;
-        pool->idle_bytes += class_bytes(buffer->size_class);
+        pool->idle_bytes += class_bytes(size_class);
     }
     pthread_mutex_unlock(&pool->lock);
-    if (!keep)
-        free_block(buffer);
-    if (last) {
-        free_heads(pool->heads);
+    if (keep)
+        return;
+    free_block(buffer); /* before it is counted out, and the pool may go */
+    pthread_mutex_lock(&pool->lock);
+    count_out(pool, size_class);
+    last = pool->closed && pool->live == 0;
+    pthread_mutex_unlock(&pool->lock);
+    if (last)
         destroy(pool);
-    }
 }
 
 void hr__pool_keep(struct hr_pool *pool, size_t bytes)

@@ -1,5 +1,5 @@
 /*
- * core/pool_test.c - size classes, budget, trimming after peaks, threads.
+ * core/pool_test.c - size classes, budget, trimming after peaks, threads, segments.
  */
 #include "core/alloc.h"
 #include "core/buffer.h"
@@ -210,6 +210,117 @@ TEST(threads_share_a_pool)
         pthread_join(threads[i], NULL);
     CHECK_EQ_INT(stats(pool).used_bytes, 0);
     hr_pool_unref(pool);
+}
+
+/* ---- segments ---- */
+
+static uint32_t segments_of(struct hr_pool *pool)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < HR_SEGMENTS_MAX; i++)
+        count += hr__pool_segment(pool, i) != 0;
+    return count;
+}
+
+/* Where the buffer lies in its segment, which must be one of its pool's. */
+static size_t place_of(struct hr_pool *pool, const struct hr_buffer *buffer,
+                       const struct hr_memory_segment **ret_segment)
+{
+    size_t offset = SIZE_MAX;
+
+    *ret_segment = hr__buffer_segment(buffer, &offset);
+    CHECK(*ret_segment != NULL);
+    CHECK(hr__pool_segment(pool, (*ret_segment)->index) == (*ret_segment)->id);
+    CHECK(offset + hr_buffer_bytes(buffer) <= (*ret_segment)->bytes);
+    return offset;
+}
+
+TEST(buffers_of_a_shared_pool_are_segments_or_share_one)
+{
+    enum { COUNT = 100 };
+    struct hr_pool *pool = hr__pool_create_shared();
+    struct hr_buffer *held[COUNT], *small = get(pool, HR_SLICE_MIN / 2), *view;
+    const struct hr_memory_segment *segment, *other;
+    size_t offset;
+
+    CHECK(hr__buffer_segment(small, &offset) == NULL);
+    CHECK_EQ_INT(segments_of(pool), 0);
+    for (int i = 0; i < COUNT; i++) {
+        held[i] = get(pool, i % 20 == 0 ? HR_SEGMENT_MIN : 400000 + 10 * (size_t)i);
+        memset(hr_buffer_data(held[i]), i, hr_buffer_bytes(held[i]));
+    }
+    for (int i = 0; i < COUNT; i++) {
+        const unsigned char *data = hr_buffer_data(held[i]);
+
+        CHECK(data[0] == i && data[hr_buffer_bytes(held[i]) - 1] == i);
+        offset = place_of(pool, held[i], &segment);
+        CHECK((const char *)data == segment->base + offset);
+        CHECK((segment->slice_bytes == 0) == (i % 20 == 0));
+        view = hr_buffer_view(held[i], 128, 256);
+        CHECK_EQ_INT(place_of(pool, view, &other), offset + 128);
+        CHECK(other == segment);
+        hr_buffer_unref(view);
+    }
+    CHECK(segments_of(pool) < COUNT / 4);
+    for (int i = 0; i < COUNT; i++)
+        hr_buffer_unref(held[i]);
+    hr_pool_trim(pool);
+    CHECK_EQ_INT(segments_of(pool), 0);
+    hr_buffer_unref(small);
+    hr_pool_unref(pool);
+}
+
+/* When no segment has a place, memory is ordinary. */
+TEST(a_shared_pool_gives_buffers_without_end)
+{
+    enum { COUNT = HR_SEGMENTS_MAX + 10 };
+    struct hr_pool *pool = hr__pool_create_shared();
+    struct hr_buffer *large[COUNT], *sliced = get(pool, 100000);
+    const struct hr_memory_segment *segment;
+    size_t offset;
+
+    for (int i = 0; i < COUNT; i++)
+        large[i] = get(pool, HR_SEGMENT_MIN);
+    CHECK_EQ_INT(segments_of(pool), HR_SEGMENTS_MAX);
+    CHECK(hr__buffer_segment(large[COUNT - 1], &offset) == NULL);
+    (void)place_of(pool, sliced, &segment);
+    hr_buffer_unref(sliced);
+    sliced = get(pool, 300000); /* another class */
+    CHECK(hr__buffer_segment(sliced, &offset) == NULL);
+    hr_buffer_unref(sliced);
+    for (int i = 0; i < COUNT; i++)
+        hr_buffer_unref(large[i]);
+    hr_pool_unref(pool);
+}
+
+static void *hold(void *user)
+{
+    struct hr_buffer **held = user;
+
+    for (int i = 0; i < 8; i++)
+        hr_buffer_unref(held[i]);
+    return NULL;
+}
+
+/* The last buffers go while the pool does. */
+TEST(threads_outlive_a_shared_pool)
+{
+    for (int round = 0; round < 50; round++) {
+        struct hr_pool *pool = hr__pool_create_shared();
+        struct hr_buffer *held[3][8];
+        pthread_t threads[3];
+
+        for (int i = 0; i < 24; i++)
+            held[i / 8][i % 8] = get(pool, (size_t)100000 << i % 4);
+        for (int i = 0; i < 8; i++)
+            hr_buffer_unref(get(pool, (size_t)150000 << i % 4));
+        for (int i = 0; i < 3; i++)
+            CHECK_OK(hr__thread_start(&threads[i], "hold", hold, held[i], NULL));
+        hr_pool_unref(pool);
+        for (int i = 0; i < 3; i++)
+            pthread_join(threads[i], NULL);
+    }
 }
 
 TEST(a_get_and_put_is_cheap)

@@ -21,7 +21,7 @@ static int create_file(size_t bytes)
     return fd;
 }
 
-struct hr_memory_segment *hr__segment_create(size_t bytes, void **ret_data)
+struct hr_memory_segment *hr__segment_create(size_t bytes)
 {
     static atomic_uint_fast64_t last_id;
     struct hr_memory_segment *segment = hr__calloc(1, sizeof *segment);
@@ -40,13 +40,13 @@ struct hr_memory_segment *hr__segment_create(size_t bytes, void **ret_data)
     }
     segment->id = atomic_fetch_add(&last_id, 1) + 1;
     segment->bytes = bytes;
-    *ret_data = data;
+    segment->base = data;
     return segment;
 }
 
-void hr__segment_free(struct hr_memory_segment *segment, void *data)
+void hr__segment_free(struct hr_memory_segment *segment)
 {
-    munmap(data, segment->bytes);
+    munmap(segment->base, segment->bytes);
     close(segment->fd);
     hr__free(segment);
 }
@@ -56,9 +56,10 @@ hr__buffer_segment(const struct hr_buffer *buffer, size_t *ret_offset)
 {
     const struct hr_buffer *root =
         buffer->kind == HR_BUFFER_VIEW ? buffer->parent : buffer;
+    const struct hr_memory_segment *segment = root->user;
 
-    if (root->kind != HR_BUFFER_POOLED)
+    if (root->kind != HR_BUFFER_POOLED || segment == NULL)
         return NULL;
-    *ret_offset = (size_t)((const char *)buffer->data - (const char *)root->data);
-    return root->user;
+    *ret_offset = (size_t)((const char *)buffer->data - segment->base);
+    return segment;
 }

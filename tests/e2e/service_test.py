@@ -237,6 +237,16 @@ one_hot = """pipeline:
 """
 
 
+# Records of 200 kB travel by themselves: the batches are made by the client.
+middling = """pipeline:
+  - source.range: {n: 900, field: label}
+  - order.shuffle: {}
+  - tensor.one_hot: {classes: 50000}
+  - record.filter: {expr: "label.length > 0"}
+  - batch.stack: {size: 9}
+"""
+
+
 def shared_files(process):
     """Segments of shared memory that a process has open or mapped."""
     folder, count = f"/proc/{process.pid}/fd", 0
@@ -251,14 +261,14 @@ def shared_files(process):
 
 @test
 def shared_memory_and_tcp_give_the_same_bytes():
-    text = graph("one_hot.yaml", one_hot)
-    wanted = digest(text, "--epochs", 4)
+    texts = [graph("one_hot.yaml", one_hot), graph("middling.yaml", middling)]
+    wanted = [digest(text, "--epochs", 4) for text in texts]
     with Service(2) as service:
-        assert digest(text, "--epochs", 4, "--service", service.address) == wanted
+        assert [digest(text, "--epochs", 4, "--service", service.address) for text in texts] == wanted
         service.workers[0].kill()
         service.workers[0].communicate()
         service.workers[0] = begin("worker", "--dispatcher", service.address, "--tcp-only")
-        assert digest(text, "--epochs", 4, "--service", service.address) == wanted
+        assert [digest(text, "--epochs", 4, "--service", service.address) for text in texts] == wanted
 
 
 def need_codecs():
@@ -342,16 +352,16 @@ def unknown_kinds_of_compression_are_refused():
 
 @test
 def nothing_is_left_in_shared_memory_by_who_is_killed():
-    text = graph("one_hot.yaml", one_hot)
-    with Service(2) as service:
-        process = start("run", text, "-q", "--epochs", 1000000, "--service", service.address)
-        wait_until(lambda: shared_files(process) > 0 and any(map(shared_files, service.workers)))
-        for _ in range(3):
-            service.kill_worker(0)
-        wait_until(lambda: shared_files(process) > 0)
-        process.kill()
-        process.communicate()
-        wait_until(lambda: not any(map(shared_files, service.workers)))
+    for text in (graph("one_hot.yaml", one_hot), graph("middling.yaml", middling)):
+        with Service(2) as service:
+            process = start("run", text, "-q", "--epochs", 1000000, "--service", service.address)
+            wait_until(lambda: shared_files(process) > 0 and any(map(shared_files, service.workers)))
+            for _ in range(3):
+                service.kill_worker(0)
+            wait_until(lambda: shared_files(process) > 0)
+            process.kill()
+            process.communicate()
+            wait_until(lambda: not any(map(shared_files, service.workers)))
 
 
 @test
