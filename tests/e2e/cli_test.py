@@ -481,7 +481,9 @@ def a_profile_of_many_nodes_ends_when_their_sum_is_known():
     many = graph("many.yaml", "pipeline:\n  - source.range: {n: 1000000}\n" + spins + "  - batch.stack: {size: 64}\n")
     profile = run_json("profile", many, "--seconds", "60", "-q")
     assert profile["seconds"] < 60, "it took all of --seconds"
-    text = run("profile", many, "--seconds", "2", "--width", "1").stdout
+    rare = "  - debug.spin: {us: 2, every: 97, factor: 300}\n"  # a node that is never known to within 1 %
+    uneven = graph("uneven.yaml", "pipeline:\n  - source.range: {n: 1000000}\n" + spins + rare + "  - batch.stack: {size: 64}\n")
+    text = run("profile", uneven, "--seconds", "2", "--width", "1").stdout
     assert "of the CPU time" in text and "The sum is known to within" in text, text
 
 
