@@ -327,6 +327,8 @@ struct hr_iter_stats {
     size_t node_count;
     char waits_for[384]; /* with a service: why no batches can come now, such as a full
                             dispatcher or no worker; else "" */
+    char cut[384]; /* with a service that makes only the graph's first part: up to which
+                      node, and why no further; else "" */
 };
 HR_API void hr_iter_stats(const struct hr_iter *iter, struct hr_iter_stats *ret_stats);
 HR_API HR_CHECK enum hr_err hr_iter_node_stats(const struct hr_iter *iter, size_t at,

@@ -160,7 +160,7 @@ PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
 {
     return Py_BuildValue(
         "{s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:L,s:L,s:L,s:i,s:i,s:i,"
-        "s:i,s:i,s:I,s:d,s:s,s:s}",
+        "s:i,s:i,s:I,s:d,s:s,s:s,s:s}",
         "records", (unsigned long long)s->records, "batches",
         (unsigned long long)s->batches, "bytes", (unsigned long long)s->bytes, "errors",
         (unsigned long long)s->errors, "substituted", (unsigned long long)s->substituted,
@@ -173,7 +173,7 @@ PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
         (long long)s->epoch_done, "threads", s->threads, "threads_used", s->threads_used,
         "processes", s->processes, "processes_used", s->processes_used, "processes_alive",
         s->processes_alive, "thread_changes", s->thread_changes, "demand", s->demand,
-        "threads_reason", s->threads_reason, "waits_for", s->waits_for);
+        "threads_reason", s->threads_reason, "waits_for", s->waits_for, "cut", s->cut);
 }
 
 static PyObject *node_stats_dict(const struct hr_node_stats *s)

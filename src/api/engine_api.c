@@ -298,7 +298,7 @@ void hr_iter_stats(const struct hr_iter *iter, struct hr_iter_stats *ret_stats)
         hr__engine_stats(iter->engine, ret_stats);
 #ifdef HR_SERVICE
     if (iter->supply != NULL)
-        hr__supply_waits(iter->supply, ret_stats);
+        hr__supply_stats(iter->supply, ret_stats);
 #endif
 }
 

@@ -28,6 +28,8 @@ static void print_summary(const struct hr_iter_stats *s, const struct run_result
            term_seconds(cpu, sizeof(cpu), result->cpu_seconds), s->threads,
            s->threads == 1 ? "" : "s",
            term_bytes(rss, sizeof(rss), (double)result->peak_rss_bytes));
+    if (s->cut[0] != '\0')
+        printf("%s\n", s->cut);
     if (s->processes > 0)
         printf("%d of %d worker processes used, %d alive\n", s->processes_used,
                s->processes, s->processes_alive);
@@ -103,6 +105,7 @@ static void json_stats(struct json *json, const struct hr_iter_stats *s,
     json_double(json, "demand", s->demand);
     json_u64(json, "thread_changes", s->thread_changes);
     json_text(json, "threads_reason", s->threads_reason[0] ? s->threads_reason : NULL);
+    json_text(json, "cut", s->cut[0] ? s->cut : NULL);
     json_i64(json, "epoch", s->epoch);
 }
 

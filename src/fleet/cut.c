@@ -3,6 +3,7 @@
  */
 #include "fleet/cut.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -46,6 +47,9 @@ static const char *wrong_before(const struct hr_graph_node *n)
     return NULL;
 }
 
+static const char in_one_piece[] =
+    "its work is done in one piece with that of a node before the cut";
+
 /* The same for a node after the cut. */
 static const char *wrong_after(const struct part *p, const struct hr_graph_node *n)
 {
@@ -56,7 +60,7 @@ static const char *wrong_after(const struct part *p, const struct hr_graph_node 
     if (n->op->cache.begin != NULL)
         return "it is a cache";
     if (p->before[n->group])
-        return "its work is done in one piece with that of a node before the cut";
+        return in_one_piece;
     return NULL;
 }
 
@@ -239,4 +243,43 @@ enum hr_err hr__cut_find(const struct hr_graph *graph, uint32_t after,
     HR_TRY(make_prefix(&p, &cut.prefix, reterr));
     *ret_cut = cut;
     return HR_OK;
+}
+
+/* A node that reads the records of `node`; the graph's last node has none. */
+static uint32_t next_of(const struct hr_graph *graph, uint32_t node)
+{
+    for (uint32_t i = 0; i < graph->count; i++)
+        for (size_t k = 0; k < graph->nodes[i].input_count; k++)
+            if (graph->nodes[i].inputs[k] == node)
+                return i;
+    return HR_CUT_FREE;
+}
+
+void hr__cut_explain(const struct hr_graph *graph, uint32_t node, bool asked, char *text,
+                     size_t room)
+{
+    const char *name = graph->nodes[node].name, *why = NULL;
+    uint32_t next = next_of(graph, node), at = next, wrong;
+    struct part p;
+
+    if (asked || next == HR_CUT_FREE) {
+        snprintf(text, room, "the workers run up to '%s'%s", name,
+                 asked ? ", as asked" : "");
+        return;
+    }
+    for (;; at = next_of(graph, at)) {
+        look(&p, graph, at);
+        why = why_not(&p, &wrong);
+        if (why != in_one_piece || next_of(graph, at) == HR_CUT_FREE)
+            break;
+    }
+    if (why == NULL) { /* make_prefix() refused it */
+        why = "what follows decides how its records are made";
+        wrong = at;
+    }
+    snprintf(text, room, "the workers run up to '%s', not '%s'%s%s%s: %s%s%s%s", name,
+             graph->nodes[next].name, at != next ? ", which would need '" : "",
+             at != next ? graph->nodes[at].name : "", at != next ? "' there, too" : "",
+             wrong != at ? "'" : "", wrong != at ? graph->nodes[wrong].name : "",
+             wrong != at ? "': " : "", why);
 }

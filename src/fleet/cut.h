@@ -15,6 +15,9 @@ struct hr_cut {
     uint32_t node;           /* of the graph: the last one that workers run */
     struct hr_graph *prefix; /* what they run, frozen; the caller owns a reference */
 };
+/* Says where a graph was cut, and why workers run no further: a line for people. */
+void hr__cut_explain(const struct hr_graph *graph, uint32_t node, bool asked, char *text,
+                     size_t room);
 
 /* The node after which the options (`after`, a name or NULL) or the graph (its hint
  * `distribute`) ask for the cut; *ret_node is HR_CUT_FREE if they ask for none.

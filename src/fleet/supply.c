@@ -39,6 +39,7 @@ struct hr_supply {
     const struct hr_schema *schema;
     struct hr_iter_options options, own; /* of the engine; of the service's run */
     char job[HR_JOB_NAME_MAX + 50];      /* of ranks that all read all records */
+    char explained[384];                 /* hr_iter_stats.cut */
     struct hr_outputs outputs;           /* of that; set when it begins */
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -295,6 +296,8 @@ enum hr_err hr__supply_open(const struct hr_graph *graph, uint32_t after,
     s->prefix = cut.prefix;
     s->schema = &cut.prefix->nodes[cut.prefix->output].schema;
     s->feed = (struct hr_feed){cut.node, s, begin, wait_for, get, drop};
+    hr__cut_explain(graph, cut.node, after != HR_CUT_FREE, s->explained,
+                    sizeof s->explained);
     divide(s, options);
     if (options->world > 1 && hr__engine_divider(graph) != HR_NO_NODE)
         take_all(s);
@@ -332,8 +335,9 @@ const struct hr_iter_options *hr__supply_options(const struct hr_supply *s)
     return &s->options;
 }
 
-void hr__supply_waits(struct hr_supply *s, struct hr_iter_stats *ret_stats)
+void hr__supply_stats(struct hr_supply *s, struct hr_iter_stats *ret_stats)
 {
+    memcpy(ret_stats->cut, s->explained, sizeof ret_stats->cut);
     if (s->remote != NULL)
         hr__remote_waits(s->remote, ret_stats);
 }

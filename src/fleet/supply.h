@@ -25,7 +25,7 @@ void hr__supply_close(struct hr_supply *supply);
 const struct hr_feed *hr__supply_feed(struct hr_supply *supply);
 /* The options of that engine: those of the run, less what the service does. */
 const struct hr_iter_options *hr__supply_options(const struct hr_supply *supply);
-/* Sets ret_stats->waits_for. */
-void hr__supply_waits(struct hr_supply *supply, struct hr_iter_stats *ret_stats);
+/* Sets ret_stats->waits_for and cut. */
+void hr__supply_stats(struct hr_supply *supply, struct hr_iter_stats *ret_stats);
 
 #endif

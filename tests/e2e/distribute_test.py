@@ -5,7 +5,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
 from service_support import Service, digest, killed_run, token_file
-from support import at_place, graph, main, one_line, photos, run, temp, test
+from support import at_place, graph, main, one_line, photos, run, run_json, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
@@ -91,6 +91,22 @@ def a_cut_may_be_named():
         whole = graph("whole.yaml", numbers + batches)
         for node in ["order.shuffle", "batch.stack"]:
             assert digest(whole, "--service", service.address, "--service-after", node) == digest(whole), node
+
+
+@test
+def a_run_says_where_it_was_cut_and_why():
+    inside = images(photos()) + "  - image.random_resized_crop: {size: 32}\n" + one_label_less
+    cases = [(numbers + batches, [], None),
+             (images(photos()) + augment + one_label_less + batches, [], "'image.normalize', not 'record.filter': how many"),
+             (images(photos()) + augment + one_label_less + batches, ["--service-after", "order.shuffle"], "'order.shuffle', as asked"),
+             (inside + augment.split("\n", 1)[1] + batches, [],
+              "'order.shuffle', not 'image.decode', which would need 'record.filter' there, too: how many records")]
+    with Service(1) as service:
+        for number, (text, more, said) in enumerate(cases):
+            words = [graph(f"said{number}.yaml", text), "--service", service.address, *more]
+            cut = run_json("run", *words)["cut"]
+            assert cut is None if said is None else said in cut, (cut, said)
+            assert said is None or cut in run("run", *words).stdout
 
 
 @test
