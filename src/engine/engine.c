@@ -108,10 +108,8 @@ static void init_locks(struct hr_engine *engine)
  * batches. */
 static bool keeps_records(const struct hr_graph *graph)
 {
-    const struct hr_graph_node *n = &graph->nodes[graph->output];
+    const struct hr_graph_node *n = &graph->nodes[hr__engine_last_not_mapped(graph)];
 
-    while (!n->by_number && n->op->kind == HR_OP_MAP)
-        n = &graph->nodes[n->inputs[0]];
     if (!n->by_number && n->op->sequence.runs != NULL)
         n = &graph->nodes[n->inputs[0]];
     return n->by_number && n->schema.records >= 0;

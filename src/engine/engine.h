@@ -85,9 +85,8 @@ struct hr_engine {
     atomic_size_t shared_bytes; /* with worker processes */
     atomic_int processes;       /* of them, alive */
     uint64_t positions_first;   /* where the run begins */
-    uint64_t
-        positions_max;   /* from there on, that records_max needs; UINT64_MAX: unknown */
-    uint64_t ahead_next; /* by __atomic: first position not yet named; see ahead.c */
+    uint64_t positions_max; /* that records_max needs from there; UINT64_MAX: unknown */
+    uint64_t ahead_next;    /* by __atomic: first position not yet named; see ahead.c */
     uint64_t errors, substituted; /* by __atomic: the sequencers add */
     struct hr_ledger ledger;      /* has a lock of its own */
 
@@ -218,6 +217,9 @@ hr__engine_check_options(const struct hr_iter_options *o, struct hr_error *reter
 HR_CHECK enum hr_err
 hr__engine_set_world(const struct hr_graph *graph, struct hr_iter_options *o,
                      struct hr_error *reterr);
+/* The output, or what the maps before it work on: a node whose records have numbers, or
+ * the last that is no map. */
+uint32_t hr__engine_last_not_mapped(const struct hr_graph *graph);
 /* The node whose outputs ranks divide, because it joins neighbouring records: the last
  * one in the order of records. HR_NO_NODE: ranks divide the records of the sources. */
 uint32_t hr__engine_divider(const struct hr_graph *graph);

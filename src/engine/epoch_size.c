@@ -70,14 +70,13 @@ static bool gives_rounds(const struct hr_graph *graph, uint32_t at)
     return hr__sequence_ranks(&n->op->sequence, n->params) == HR_RANKS_ROUNDS;
 }
 
-/* Whether the run's outputs come in rounds, one for each rank. */
-static bool ends_in_rounds(const struct hr_graph *graph)
+uint32_t hr__engine_last_not_mapped(const struct hr_graph *graph)
 {
     uint32_t at = graph->output;
 
-    while (graph->nodes[at].op->kind == HR_OP_MAP)
+    while (!graph->nodes[at].by_number && graph->nodes[at].op->kind == HR_OP_MAP)
         at = graph->nodes[at].inputs[0];
-    return gives_rounds(graph, at);
+    return at;
 }
 
 /* The number of outputs is known only at the end, after any filter. */
@@ -101,17 +100,16 @@ static enum hr_err check_divider(const struct hr_graph *graph,
 static enum hr_err check_padding(const struct hr_graph *graph,
                                  const struct hr_iter_options *o, struct hr_error *reterr)
 {
-    uint32_t at = graph->output;
+    const struct hr_schema *schema = &graph->nodes[graph->output].schema;
+    uint32_t at = hr__engine_last_not_mapped(graph);
     const struct hr_graph_node *n = &graph->nodes[at];
     struct hr_sequence_runs runs = {0};
 
-    for (size_t i = 0; i < n->schema.count; i++)
-        if (strcmp(n->schema.fields[i].name, HR_PAD_FIELD) == 0)
+    for (size_t i = 0; i < schema->count; i++)
+        if (strcmp(schema->fields[i].name, HR_PAD_FIELD) == 0)
             return hr__fail(reterr, HR_ERR_ARGUMENT,
                             "the records have a field \"" HR_PAD_FIELD
                             "\", which marks padding: rename it");
-    while (!n->by_number && n->op->kind == HR_OP_MAP)
-        n = &graph->nodes[at = n->inputs[0]];
     if (!n->by_number && n->op->sequence.runs != NULL &&
         graph->nodes[n->inputs[0]].by_number &&
         !hr__node_drops(&graph->nodes[n->inputs[0]]))
@@ -247,8 +245,10 @@ hr__engine_epoch_size(const struct hr_graph *graph, const struct hr_iter_options
         .batches = own.items,
         .batches_least = least.items,
         .shards = o.world == 0,
-        .ranks_differ = o.world != 1 && ((own.items < 0 && !ends_in_rounds(graph)) ||
-                                         options->on_error == HR_ON_ERROR_SKIP),
+        .ranks_differ =
+            o.world != 1 &&
+            ((own.items < 0 && !gives_rounds(graph, hr__engine_last_not_mapped(graph))) ||
+             options->on_error == HR_ON_ERROR_SKIP),
     };
     return HR_OK;
 }
