@@ -93,7 +93,7 @@ static void divide(struct hr_meter *meter, double ratio, uint64_t cpu_ns)
         time_of(meter, i)->cpu_ns += ns * ratio;
         time_of(meter, i)->wait_ns += ratio < 1 ? ns * (1 - ratio) : 0;
         if (i < meter->node_count)
-            hr__meter_changed(meter, i, i + 1);
+            hr__meter_changed(meter, i);
     }
     memset(meter->pending, 0, bucket_count(meter) * sizeof *meter->pending);
     meter->cpu_ns = cpu_ns;
@@ -199,6 +199,6 @@ void hr__meter_end(struct hr_runner *runner, unsigned was)
 struct hr_node_meter *hr__meter_node(struct hr_runner *runner, uint32_t node)
 {
     assert(node < runner->meter.node_count);
-    hr__meter_changed(&runner->meter, node, node + 1);
+    hr__meter_changed(&runner->meter, node);
     return &runner->meter.nodes[node];
 }

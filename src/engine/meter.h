@@ -115,13 +115,14 @@ void hr__meter_adopt(struct hr_meter *meter);
 /* Reads the CPU clock now unless it was read less than `least_ns` ago. */
 void hr__meter_settle(struct hr_meter *meter, uint64_t least_ns);
 
-/* Notes that nodes [from, end) have changed. */
-static inline void hr__meter_changed(struct hr_meter *meter, size_t from, size_t end)
+/* Notes that the node has changed. */
+static inline void hr__meter_changed(struct hr_meter *meter, size_t node)
 {
     bool none = meter->changed == meter->changed_end;
 
-    meter->changed = none || from < meter->changed ? from : meter->changed;
-    meter->changed_end = none || end > meter->changed_end ? end : meter->changed_end;
+    meter->changed = none || node < meter->changed ? node : meter->changed;
+    meter->changed_end =
+        none || node >= meter->changed_end ? node + 1 : meter->changed_end;
 }
 
 /* Copies what has changed for others to read. Under the engine's lock. */

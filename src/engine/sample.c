@@ -155,6 +155,6 @@ void hr__sample_finish(struct hr_runner *runner, const struct hr_stage *stage,
         /* User code has buckets of its own. */
         add(&runner->meter.nodes[node], charge, sample, cpu, wall > cpu ? wall - cpu : 0,
             nodes[node].op->code == NULL);
-        hr__meter_changed(&runner->meter, node, node + 1);
+        hr__meter_changed(&runner->meter, node);
     }
 }
