@@ -37,7 +37,8 @@ enum hr_on_error {
 enum hr_even {
     HR_EVEN_NONE,   /* some ranks get one record more */
     HR_EVEN_DROP,   /* the remainder is dropped */
-    HR_EVEN_REPEAT, /* shares are filled up with records from the beginning */
+    HR_EVEN_REPEAT, /* shares are filled up with records from the beginning; rounds of
+                       batch.bucket, with the last record of a bucket */
     HR_EVEN_PAD,    /* the same, and every batch has one more field, HR_PAD_FIELD: bool
                        [records], false for the records that only fill up a share. So all
                        ranks together deliver each record of the epoch once, in equally

@@ -104,8 +104,7 @@ static enum hr_err check(const struct merge *m, struct hr_error *reterr)
                 reterr, HR_ERR_STATE,
                 "states cannot be merged: windows of records, batches by length, and "
                 "after a filter a window shuffle, take or skip (or batches that are "
-                "taken "
-                "apart) tie a state to its rank and world");
+                "taken apart) tie a state to its rank and world");
         if (strcmp(one->fingerprint, first->fingerprint) != 0 || one->seed != first->seed)
             return hr__fail(reterr, HR_ERR_STATE,
                             "states cannot be merged: ranks 0 and %zu ran different "

@@ -15,9 +15,6 @@ struct hr_cut {
     uint32_t node;           /* of the graph: the last one that workers run */
     struct hr_graph *prefix; /* what they run, frozen; the caller owns a reference */
 };
-/* Says where a graph was cut, and why workers run no further: a line for people. */
-void hr__cut_explain(const struct hr_graph *graph, uint32_t node, bool asked, char *text,
-                     size_t room);
 
 /* The node after which the options (`after`, a name or NULL) or the graph (its hint
  * `distribute`) ask for the cut; *ret_node is HR_CUT_FREE if they ask for none.
@@ -30,5 +27,9 @@ HR_CHECK enum hr_err hr__cut_asked(const struct hr_graph *graph, const char *aft
  * HR_ERR_UNSUPPORTED, which names a node, or why the prefix cannot be frozen. */
 HR_CHECK enum hr_err hr__cut_find(const struct hr_graph *graph, uint32_t after,
                                   struct hr_cut *ret_cut, struct hr_error *reterr);
+
+/* Says where a graph was cut, and why workers run no further: a line for people. */
+void hr__cut_explain(const struct hr_graph *graph, uint32_t node, bool asked, char *text,
+                     size_t room);
 
 #endif

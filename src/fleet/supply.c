@@ -39,8 +39,8 @@ struct hr_supply {
     const struct hr_schema *schema;
     struct hr_iter_options options, own; /* of the engine; of the service's run */
     char job[HR_JOB_NAME_MAX + 50];      /* of ranks that all read all records */
-    char explained[384];                 /* hr_iter_stats.cut */
-    struct hr_outputs outputs;           /* of that; set when it begins */
+    char explained[sizeof((struct hr_iter_stats *)NULL)->cut];
+    struct hr_outputs outputs; /* of that; set when it begins */
     pthread_mutex_t lock;
     pthread_cond_t more;
     /* Guarded by the lock. */

@@ -450,7 +450,7 @@ end_round(struct buckets *s, int at, enum hr_sequence_flush why, struct hr_error
         clear_round(s, at);
         return HR_OK;
     }
-    if (!all && held->count <= s->rank && held->spare != NULL)
+    if (held->count <= s->rank && held->spare != NULL)
         return hr__stacker_add(held->stacker, &spare, &unused, error);
     return HR_OK;
 }
