@@ -27,7 +27,9 @@ void hr__lease_load(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
     consumer->outstanding += positions;
     d->outstanding += positions;
     worker->held++;
-    if (consumer->stands)
+    consumer->known += lease->known ? positions : 0;
+    consumer->known_leases += lease->known;
+    if (consumer->stands || lease->known)
         return;
     worker->outstanding += positions;
     worker->work_ns += lease->work_ns;
@@ -46,7 +48,7 @@ void hr__lease_set_standing(struct hr_dispatcher *d, const struct hr_lease_seat 
         uint64_t positions = lease->until - lease->from;
         struct hr_lease_peer *worker = &d->peers[lease->worker];
 
-        if (lease->served)
+        if (lease->served || lease->known)
             continue;
         worker->outstanding += stands ? -positions : positions;
         worker->work_ns += stands ? -lease->work_ns : lease->work_ns;
@@ -73,12 +75,14 @@ static void unload(struct hr_dispatcher *d, struct hr_lease_consumer *consumer,
     consumer->outstanding -= positions;
     d->outstanding -= positions;
     worker->held--;
-    if (!consumer->stands) {
+    consumer->known -= lease->known ? positions : 0;
+    consumer->known_leases -= lease->known;
+    if (!consumer->stands && !lease->known) {
         worker->outstanding -= positions;
         worker->work_ns -= lease->work_ns;
-    } else if (consumer->outstanding == 0) {
-        consumer->stands = false;
     }
+    if (consumer->outstanding == 0)
+        consumer->stands = false;
 }
 
 void hr__lease_end(struct hr_dispatcher *d, struct hr_lease_consumer *consumer, size_t at)
@@ -428,9 +432,9 @@ static void learn(struct hr_lease_peer *worker, struct hr_lease_consumer *consum
 }
 
 /* Whether more was sent than before: what is sent again, because the client may lack it,
- * is no sign that it takes anything. */
+ * is no sign that it takes anything. *ret_worked: some of it was work. */
 static bool serve(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer peer,
-                  uint64_t from, uint64_t until, uint64_t now)
+                  uint64_t from, uint64_t until, uint64_t now, bool *ret_worked)
 {
     struct hr_lease_peer *worker = &d->peers[peer];
     struct hr_lease_consumer *consumer = seat->consumer;
@@ -443,7 +447,10 @@ static bool serve(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_
         if (lease->worker != peer || lease->served || lease->from < from ||
             lease->until > until)
             continue;
-        learn(worker, consumer, lease, most, now);
+        if (!lease->known) {
+            learn(worker, consumer, lease, most, now);
+            *ret_worked = true;
+        }
         count_finished(d, lease);
         worker->doubt = 0;
         unload(d, consumer, lease);
@@ -462,7 +469,7 @@ static void finished(struct hr_dispatcher *d, hr_peer peer, const struct hr_fram
 {
     struct hr_lease_seat seat = {.job = hr__lease_find_job(d, frame->job)};
     struct hr_share share;
-    bool more = false;
+    bool more = false, worked = false;
 
     if (seat.job == NULL || frame->u.lease.rank >= seat.job->world)
         return;
@@ -473,8 +480,9 @@ static void finished(struct hr_dispatcher *d, hr_peer peer, const struct hr_fram
     for (uint32_t i = 0; i < frame->count; i++)
         more |=
             serve(d, &seat, peer, hr__share_below(&share, frame->u.lease.ranges[i].from),
-                  hr__share_below(&share, frame->u.lease.ranges[i].until), now);
-    d->peers[peer].finished_ns = now;
+                  hr__share_below(&share, frame->u.lease.ranges[i].until), now, &worked);
+    if (worked)
+        d->peers[peer].finished_ns = now;
     if (more)
         go_on(d, &seat, now);
     hr__lease_queue_worker(d, peer);

@@ -14,8 +14,12 @@
  * consumer has a team of workers (lease_team.c), which alone get its leases, and its
  * client is sent the list of them (HR_ACTION_TELL).
  *
+ * Jobs that have the same records (`kin`) get those positions from the workers that made
+ * them for another of these jobs, which keep them for that (lease_kin.c).
+ *
  * A pure state machine (svc/action.h); times are nanoseconds of any monotonic clock. All
- * tables have a fixed size, so after setup only a change of membership allocates.
+ * tables have a fixed size, so after setup only a new job and a change of membership
+ * allocate.
  */
 #ifndef HR_SVC_LEASE_H
 #define HR_SVC_LEASE_H
@@ -34,8 +38,9 @@
 
 struct hr_lease_options {
     size_t peers_max, jobs_max;
-    size_t team_max;               /* workers of a consumer; 0: all */
-    size_t ranges_max;             /* leases of one consumer */
+    size_t team_max;    /* workers of a consumer; 0: all */
+    size_t ranges_max;  /* leases of one consumer */
+    uint32_t known_max; /* of those, at workers that have them for a job of its kin */
     uint64_t lease_min, lease_max; /* positions of a lease */
     uint64_t target_ns;            /* time that a worker should take for one */
     uint64_t ttl_ns;               /* a lease expires */
@@ -51,7 +56,11 @@ struct hr_lease_options {
 struct hr_lease_job_options {
     uint64_t id, end, split, window; /* positions */
     uint32_t world;
+    uint64_t kin; /* jobs of the same one have the same records; 0: no other job has */
 };
+
+/* Who made what for jobs that have the same records, lately: lease_kin.c. */
+struct hr_lease_kin;
 
 struct hr_lease_consumer;
 
@@ -74,8 +83,10 @@ struct hr_lease_consumer {
     uint64_t went_on_ns; /* it got work, its cursor moved, or more was sent than before */
     uint64_t sent;       /* local: no lease beyond it was sent */
     uint64_t acked;      /* of the epoch */
-    uint64_t outstanding;   /* positions that are leased and not served */
-    uint64_t leased;        /* the number of its latest lease; 0: it had none */
+    uint64_t outstanding; /* positions that are leased and not served */
+    uint64_t leased;      /* the number of its latest lease; 0: it had none */
+    uint64_t known;       /* positions of that which are no work */
+    uint32_t known_leases;
     double ns_per_position; /* that a worker takes for it; 0: unknown */
     struct hr_ranges leases;
     bool lacks; /* it may lack leases; it is not queued if its team has no room */
@@ -97,9 +108,10 @@ struct hr_lease_job {
     uint32_t membership, world;
     uint32_t generation; /* the last one given */
     struct hr_lease_consumer *consumers;
-    struct hr_queue hungry; /* ranks that may lack leases, by hr__lease_turn() */
-    uint64_t idle_since_ns; /* no client was connected; 0: one is */
-    hr_peer clients;        /* the first connection that was given this job, or 0 */
+    struct hr_queue hungry;   /* ranks that may lack leases, by hr__lease_turn() */
+    uint64_t idle_since_ns;   /* no client was connected; 0: one is */
+    struct hr_lease_kin *kin; /* NULL: no other job has its records */
+    hr_peer clients;          /* the first connection that was given this job, or 0 */
 };
 
 struct hr_lease_index {

@@ -194,9 +194,11 @@ static bool find_consumer(struct hr_dispatcher *d, const struct hr_lease_seat *o
 
 /* ---- leases ---- */
 
+enum kind { FIRST, HEDGED, KNOWN_THERE };
+
 static void
 add(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer worker,
-    struct hr_frame_range local, bool hedged, uint64_t now, struct hr_frame *frame)
+    struct hr_frame_range local, enum kind kind, uint64_t now, struct hr_frame *frame)
 {
     struct hr_share share =
         hr__lease_share(seat->job, (uint32_t)(seat->consumer - seat->job->consumers));
@@ -208,7 +210,8 @@ add(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer worker,
                              .worker = worker,
                              .issued_ns = now,
                              .deadline_ns = now + d->options.ttl_ns,
-                             .hedged = hedged};
+                             .hedged = kind == HEDGED,
+                             .known = kind == KNOWN_THERE};
 
     lease.work_ns = (uint64_t)((double)count *
                                hr__lease_estimate(d, &d->peers[worker], seat->consumer));
@@ -216,7 +219,9 @@ add(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer worker,
     range->from = hr__share_position(&share, local.from);
     range->until = range->from + count;
     seat->consumer->leased = ++d->counts.leases;
-    d->counts.leases_hedged += hedged;
+    d->counts.leases_hedged += lease.hedged;
+    if (!lease.known)
+        hr__lease_kin_note(seat->job, *range, worker);
     d->counts.positions += count;
     hr__lease_load(d, seat->consumer, &lease, now);
     d->peers[worker].kept++;
@@ -238,6 +243,58 @@ start_lease(const struct hr_dispatcher *d, const struct hr_lease_seat *seat,
     return frame;
 }
 
+static bool is_in_team(const struct hr_dispatcher *d,
+                       const struct hr_lease_consumer *consumer, hr_peer worker)
+{
+    for (size_t i = 0; d->divided && i < d->options.team_max; i++)
+        if (consumer->team[i].worker == worker && consumer->team[i].former == 0)
+            return true;
+    return !d->divided;
+}
+
+/* Half of a worker's slots are for work. */
+static bool can_share(const struct hr_dispatcher *d,
+                      const struct hr_lease_consumer *consumer, hr_peer worker)
+{
+    const struct hr_lease_peer *p = &d->peers[worker];
+
+    return worker != 0 && can_take(p) && p->held < (p->slots + 1) / 2 &&
+           is_in_team(d, consumer, worker);
+}
+
+/* Leases what workers make or made for jobs that have the same records, to these workers.
+ * True if nothing else is to be leased now: there is no gap left, or the first one is
+ * such a worker's and must wait until the consumer has fewer of these leases. */
+static bool lease_known(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                        uint64_t now, struct hr_actions *actions)
+{
+    struct hr_share share =
+        hr__lease_share(seat->job, (uint32_t)(seat->consumer - seat->job->consumers));
+    struct hr_frame_range gap;
+
+    if (seat->job->kin == NULL)
+        return false;
+    while (find_gap(seat->job, seat->consumer, &gap)) {
+        uint64_t position = hr__share_position(&share, gap.from), until = 0;
+        uint64_t run = hr__share_run(&share, gap.from);
+        hr_peer worker = hr__lease_kin_find(seat->job, position, &until);
+
+        if (!can_share(d, seat->consumer, worker))
+            return false;
+        if (seat->consumer->known_leases >= d->options.known_max ||
+            hr__actions_left(actions) == 0)
+            return true;
+        run = run < until - position ? run : until - position;
+        if (gap.until - gap.from > run)
+            gap.until = gap.from + run;
+        add(d, seat, worker, gap, KNOWN_THERE, now,
+            start_lease(d, seat, worker, actions));
+        hr__lease_queue_worker(d, worker);
+        hr__lease_queue_consumer(d, seat->job, seat->consumer);
+    }
+    return true;
+}
+
 /* Leases gaps to a worker until it has enough. There is at least one. */
 static void fill(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                  hr_peer worker, uint64_t now, struct hr_actions *actions)
@@ -257,7 +314,7 @@ static void fill(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
         if (gap.until - gap.from > run)
             gap.until = gap.from + run;
         rest -= gap.until - gap.from;
-        add(d, seat, worker, gap, false, now, frame);
+        add(d, seat, worker, gap, FIRST, now, frame);
     }
     hr__lease_queue_worker(d, worker);
     hr__lease_queue_consumer(d, seat->job, seat->consumer);
@@ -277,15 +334,6 @@ static struct hr_lease *find_slow(const struct hr_dispatcher *d,
             return lease;
     }
     return NULL;
-}
-
-static bool is_in_team(const struct hr_dispatcher *d,
-                       const struct hr_lease_consumer *consumer, hr_peer worker)
-{
-    for (size_t i = 0; d->divided && i < d->options.team_max; i++)
-        if (consumer->team[i].worker == worker && consumer->team[i].former == 0)
-            return true;
-    return !d->divided;
 }
 
 /* Of the workers that have leases of this consumer, sent or not, the one that has the
@@ -323,7 +371,7 @@ lease_some(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer wo
     most = most < run ? most : run;
     if (gap.until - gap.from > most)
         gap.until = gap.from + most;
-    add(d, seat, worker, gap, false, now, start_lease(d, seat, worker, actions));
+    add(d, seat, worker, gap, FIRST, now, start_lease(d, seat, worker, actions));
     hr__lease_queue_worker(d, worker);
     hr__lease_queue_consumer(d, seat->job, seat->consumer);
 }
@@ -397,7 +445,7 @@ void hr__lease_hedge(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
         return;
     slow->hedged = true;
     local = (struct hr_frame_range){seat->consumer->cursor, slow->until};
-    add(d, seat, worker, local, true, now, start_lease(d, seat, worker, actions));
+    add(d, seat, worker, local, HEDGED, now, start_lease(d, seat, worker, actions));
     hr__lease_queue_worker(d, worker);
     hr__lease_queue_consumer(d, seat->job, seat->consumer);
 }
@@ -433,7 +481,8 @@ static void grant_worker(struct hr_dispatcher *d, hr_peer worker, uint64_t now,
         if (seat.consumer == NULL)
             return;
         seat.job = hr__lease_find_job(d, seat.consumer->job);
-        if (find_gap(seat.job, seat.consumer, &gap)) {
+        if (!lease_known(d, &seat, now, actions) &&
+            find_gap(seat.job, seat.consumer, &gap)) {
             if (!hr__lease_has_room(d, worker, portion(d, seat.job->options.window)))
                 return;
             fill(d, &seat, worker, now, actions);
@@ -459,8 +508,16 @@ void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
     }
     while (hr__actions_left(actions) > 0 && skipped < HR_LEASE_TICK_CONSUMERS &&
            find_consumer(d, d->divided ? only_consumer : NULL, &seat)) {
-        hr_peer worker = find_worker(d, only_worker, &seat);
+        hr_peer worker = 0;
 
+        if (lease_known(d, &seat, now, actions)) {
+            seat.consumer->lacks = false;
+            unqueue_consumer(d, &seat);
+            if (d->divided && only_consumer != NULL)
+                break;
+            continue;
+        }
+        worker = find_worker(d, only_worker, &seat);
         if (worker != 0)
             fill(d, &seat, worker, now, actions);
         else if (lease_crowded(d, &seat, only_worker, now, actions))

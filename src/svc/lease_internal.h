@@ -1,6 +1,6 @@
 /*
- * svc/lease_internal.h - private interface between lease.c, lease_jobs.c, lease_grant.c,
- * lease_team.c and lease_tick.c.
+ * svc/lease_internal.h - private interface between lease.c, lease_jobs.c, lease_kin.c,
+ * lease_grant.c, lease_team.c and lease_tick.c.
  */
 #ifndef HR_SVC_LEASE_INTERNAL_H
 #define HR_SVC_LEASE_INTERNAL_H
@@ -46,6 +46,20 @@ void hr__lease_unlink(struct hr_dispatcher *d, hr_peer peer);
 /* Forgets the job at this index, whose place the last one takes. */
 void hr__lease_remove_job(struct hr_dispatcher *d, size_t at);
 bool hr__lease_job_has_client(const struct hr_lease_job *job);
+
+/* ---- lease_kin.c ---- */
+
+/* A new job; one that is removed. HR_ERR_MEMORY. */
+HR_CHECK enum hr_err hr__lease_kin_join(struct hr_dispatcher *d, struct hr_lease_job *job,
+                                        struct hr_error *reterr);
+void hr__lease_kin_leave(struct hr_lease_job *job);
+/* These positions of the epoch were leased to a worker that makes them. */
+void hr__lease_kin_note(struct hr_lease_job *job, struct hr_frame_range range,
+                        hr_peer worker);
+/* Which worker has the position of the epoch, and those after it up to *ret_until; 0:
+ * none, as far as is known. It may be gone, and its number given to another one. */
+hr_peer hr__lease_kin_find(const struct hr_lease_job *job, uint64_t position,
+                           uint64_t *ret_until);
 
 /* ---- lease_grant.c ---- */
 
@@ -102,10 +116,11 @@ static inline uint64_t
 hr__lease_turn(const struct hr_dispatcher *d, const struct hr_lease_consumer *consumer)
 {
     const uint64_t most = ((uint64_t)1 << (64 - HR_LEASE_TURN_SHIFT)) - 1;
-    double ns = (double)consumer->outstanding * hr__lease_estimate(d, NULL, consumer);
+    uint64_t work = consumer->outstanding - consumer->known;
+    double ns = (double)work * hr__lease_estimate(d, NULL, consumer);
     double units = ns / HR_LEASE_TURN_NS;
 
-    units += consumer->outstanding > 0; /* those with nothing come first */
+    units += work > 0; /* those with nothing come first */
     return (units < (double)most ? (uint64_t)units : most) << HR_LEASE_TURN_SHIFT |
            consumer->leased;
 }

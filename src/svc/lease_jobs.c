@@ -43,8 +43,10 @@ static void free_consumers(struct hr_lease_consumer *consumers, uint32_t world,
 
 void hr__lease_finish(struct hr_dispatcher *d)
 {
-    for (size_t i = 0; i < d->job_count; i++)
+    for (size_t i = 0; i < d->job_count; i++) {
+        hr__lease_kin_leave(&d->jobs[i]);
         free_consumers(d->jobs[i].consumers, d->jobs[i].world, &d->jobs[i].hungry);
+    }
     for (size_t i = 0; i < HR_LEASE_DOUBTS; i++)
         hr__queue_finish(&d->idle[i]);
     hr__queue_finish(&d->crowded);
@@ -182,6 +184,7 @@ hr__lease_add_job(struct hr_dispatcher *d, const struct hr_lease_job_options *op
                   struct hr_error *reterr)
 {
     struct hr_lease_job *job = &d->jobs[d->job_count];
+    enum hr_err code;
 
     if (options->split == 0 || options->window == 0 || options->world == 0 ||
         options->world > HR_LEASE_WORLD_MAX || options->end > HR_FRAME_POSITION_MAX ||
@@ -195,7 +198,12 @@ hr__lease_add_job(struct hr_dispatcher *d, const struct hr_lease_job_options *op
                         d->job_count);
     memset(job, 0, sizeof *job);
     job->options = *options;
-    HR_TRY(hr__lease_seat_all(d, job, options->world, reterr));
+    HR_TRY(hr__lease_kin_join(d, job, reterr));
+    code = hr__lease_seat_all(d, job, options->world, reterr);
+    if (code != HR_OK) {
+        hr__lease_kin_leave(job);
+        return code;
+    }
     add_to_index(d, options->id, d->job_count);
     d->job_count++;
     d->changes += options->end == 0;
@@ -230,6 +238,7 @@ void hr__lease_remove_job(struct hr_dispatcher *d, size_t at)
         hr__lease_end_all(d, &job->consumers[i]);
     while (job->clients != 0) /* they have said GOODBYE */
         hr__lease_unlink(d, job->clients);
+    hr__lease_kin_leave(job);
     free_consumers(job->consumers, job->world, &job->hungry);
     hr__queue_remove(&d->hungry, (uint32_t)at);
     d->job_count--;

@@ -77,24 +77,33 @@ static bool lacks_leases(const struct hr_lease_job *job, uint32_t rank)
 /* What the tables say of workers. */
 struct sums {
     uint32_t kept[PEERS + 1], held[PEERS + 1];
-    uint64_t outstanding[PEERS + 1], work_ns[PEERS + 1], all;
+    uint64_t outstanding[PEERS + 1], work_ns[PEERS + 1], all, known;
 };
 
 static void add_up(const struct hr_lease_consumer *c, struct sums *sums)
 {
     uint64_t outstanding = 0;
+    uint64_t known_positions = 0;
+    uint32_t known = 0;
 
     for (size_t i = 0; i < c->leases.count; i++) {
         const struct hr_lease *lease = &c->leases.items[i];
         uint64_t positions = lease->served ? 0 : lease->until - lease->from;
+        bool is_work = !lease->served && !lease->known && !c->stands;
 
         sums->kept[lease->worker]++;
         sums->held[lease->worker] += !lease->served;
-        sums->outstanding[lease->worker] += c->stands ? 0 : positions;
-        sums->work_ns[lease->worker] += c->stands || lease->served ? 0 : lease->work_ns;
+        sums->outstanding[lease->worker] += is_work ? positions : 0;
+        sums->work_ns[lease->worker] += is_work ? lease->work_ns : 0;
         outstanding += positions;
+        known += !lease->served && lease->known;
+        known_positions += lease->known ? positions : 0;
     }
     CHECK_EQ_INT(c->outstanding, outstanding);
+    CHECK_EQ_INT(c->known_leases, known);
+    CHECK_EQ_INT(c->known, known_positions);
+    CHECK(known <= d.options.known_max);
+    sums->known += known;
     CHECK(!c->stands || outstanding > 0);
     sums->all += outstanding;
 }
@@ -121,7 +130,8 @@ static void check_job(size_t at, struct sums *sums)
     for (uint32_t rank = 0; rank < job->world; rank++) {
         const struct hr_lease_consumer *c = &job->consumers[rank];
 
-        CHECK(c->lacks || !lacks_leases(job, rank));
+        CHECK(c->lacks || !lacks_leases(job, rank) ||
+              c->known_leases == d.options.known_max);
         CHECK(!is_queued(&job->hungry, rank, hr__lease_turn(&d, c))
                   ? !c->lacks || d.divided
                   : c->lacks);
@@ -205,7 +215,8 @@ static void check_actions(void)
     }
 }
 
-static void check_all(void)
+/* Returns how many leases are known. */
+static uint64_t check_all(void)
 {
     struct sums sums = {0};
     size_t known = 0;
@@ -219,6 +230,7 @@ static void check_all(void)
     for (uint64_t id = 0; id < JOBS; id++)
         known += hr__lease_find_job(&d, 10 * id) != NULL;
     CHECK_EQ_INT(known, d.job_count);
+    return sums.known;
 }
 
 /* Nothing waits while there is a worker for it. */
@@ -228,6 +240,7 @@ static void check_all_is_leased(void)
         for (uint32_t rank = 0; rank < d.jobs[at].world; rank++)
             for (hr_peer i = 1; lacks_leases(&d.jobs[at], rank) && i <= PEERS; i++)
                 CHECK(!has_room(&d.peers[i]) || d.peers[i].outstanding >= LEASE_MIN ||
+                      d.jobs[at].consumers[rank].known_leases == d.options.known_max ||
                       !works_for(i, &d.jobs[at].consumers[rank]));
 }
 
@@ -335,7 +348,8 @@ static void add_job(void)
                                                  .end = 200,
                                                  .split = 1 + below(7),
                                                  .window = 1 + below(100),
-                                                 .world = 1 + below(3)};
+                                                 .world = 1 + below(3),
+                                                 .kin = below(3)};
 
     if (hr__lease_find_job(&d, options.id) == NULL)
         CHECK_OK(hr__lease_add_job(&d, &options, NULL));
@@ -404,17 +418,18 @@ TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
                                        .silent_ns = 2000 * MS,
                                        .absent_ns = 300 * MS,
                                        .idle_ns = 400 * MS};
-    uint64_t leases = 0, hedged = 0, expired = 0, divided = 0, standing = 0;
+    uint64_t leases = 0, hedged = 0, expired = 0, divided = 0, standing = 0, known = 0;
 
     hr__rng_init(&rng, check_seed(), 0, 0);
     for (int trial = 0; trial < 20; trial++) {
         now = 1000 * (uint64_t)MS;
         hosts = below(2) * (1 + below(4));
         options.team_max = below(2) * (1 + below(5));
+        options.known_max = 1 + below(3);
         CHECK_OK(hr__lease_init(&d, &options, NULL));
         for (int step = 0; step < 1000; step++) {
             something_happens();
-            check_all();
+            known += check_all();
             standing += some_stand();
         }
         leases += d.counts.leases;
@@ -422,11 +437,11 @@ TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
         expired += d.counts.leases_expired;
         divided += d.divided;
         check_balance();
-        check_all();
+        (void)check_all();
         hr__lease_finish(&d);
     }
     CHECK(divided > 0);
-    CHECK(leases > 100 && hedged > 0 && expired > 10 && standing > 100);
+    CHECK(leases > 100 && hedged > 0 && expired > 10 && standing > 100 && known > 100);
 }
 
 /* ---- bounded ticks ---- */

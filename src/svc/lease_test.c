@@ -9,6 +9,7 @@
 #include "svc/svc_test_util.h"
 
 #define JOB 7
+#define KIN 70
 
 static struct hr_dispatcher d;
 
@@ -17,6 +18,7 @@ static void start(uint64_t end, uint64_t split, uint64_t window, uint32_t world)
     const struct hr_lease_options options = {.peers_max = 20,
                                              .jobs_max = 2,
                                              .ranges_max = 32,
+                                             .known_max = 2,
                                              .lease_min = 20,
                                              .lease_max = 1000,
                                              .target_ns = 100 * MS,
@@ -24,7 +26,7 @@ static void start(uint64_t end, uint64_t split, uint64_t window, uint32_t world)
                                              .served_ns = 500 * MS,
                                              .hedge_ns = 300 * MS,
                                              .silent_ns = 2000 * MS};
-    const struct hr_lease_job_options job = {JOB, end, split, window, world};
+    const struct hr_lease_job_options job = {JOB, end, split, window, world, KIN};
 
     CHECK_OK(hr__lease_init(&d, &options, NULL));
     CHECK_OK(hr__lease_add_job(&d, &job, NULL));
@@ -793,4 +795,113 @@ TEST(failed_allocations_change_nothing)
         hr__fault_arm(HR_FAULT_ALLOC, 0);
         CHECK_ERR(HR_ERR_MEMORY, code);
     }
+}
+
+/* ---- jobs that have the same records ---- */
+
+/* Another job that has the records of the first one; its client joins. */
+static void join_kin(hr_peer peer, uint64_t window, uint64_t now)
+{
+    const struct hr_lease_job_options kin = {9, 2000, 10, window, 1, KIN};
+    struct hr_frame hello = client_hello(9, 1, 0, peer);
+
+    CHECK_OK(hr__lease_add_job(&d, &kin, NULL));
+    event(peer, &hello, now);
+}
+
+static void finished_kin(hr_peer peer, uint64_t from, uint64_t until, uint64_t now)
+{
+    struct hr_frame frame = {HR_FRAME_FINISHED, .count = 1, .generation = 1, .job = 9};
+
+    frame.u.lease.ranges[0] = (struct hr_frame_range){from, until};
+    event(peer, &frame, now);
+}
+
+TEST(what_a_worker_made_for_an_equal_job_is_leased_to_it)
+{
+    start(1000, 1000, 160, 1);
+    join_worker(1, 8, 0);
+    join_worker(3, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    check_lease(1, 0, 40);
+    check_lease(3, 40, 80);
+    join_kin(4, 60, MS);
+    check_lease(1, 0, 40);
+    check_lease(3, 40, 60);                   /* up to its window */
+    CHECK_EQ_INT(d.peers[1].outstanding, 40); /* it is no work */
+    CHECK_EQ_INT(d.peers[3].outstanding, 40);
+    CHECK_EQ_INT(d.jobs[1].consumers[0].outstanding, 60);
+    hr__lease_finish(&d);
+}
+
+TEST(what_equal_jobs_get_for_nothing_is_not_measured)
+{
+    double ns;
+
+    start(1000, 1000, 40, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    join_kin(4, 40, 0);
+    check_lease(1, 0, 40);
+    finished(1, 0, 40, 40 * MS);
+    ns = d.peers[1].ns_per_position;
+    CHECK(ns > 0.9 * MS);
+    finished_kin(1, 0, 40, 41 * MS);
+    CHECK(d.peers[1].ns_per_position == ns);
+    CHECK(d.peers[1].finished_ns == 40 * (uint64_t)MS);
+    CHECK(d.jobs[1].consumers[0].ns_per_position == 0);
+    hr__lease_finish(&d);
+}
+
+TEST(an_equal_job_has_few_leases_of_what_is_kept_and_then_its_own)
+{
+    const struct hr_lease_consumer *kin;
+
+    start(1000, 1000, 400, 1);
+    for (hr_peer worker = 11; worker < 14; worker++)
+        join_worker(worker, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0); /* has 40 at each of them */
+    join_kin(4, 2000, 0);
+    kin = &d.jobs[1].consumers[0];
+    CHECK(kin->known_leases == 2 && kin->leases.count == 2);
+    check_lease(11, 0, 40);
+    check_lease(12, 40, 80);
+    CHECK(sent(13, HR_FRAME_LEASE, 0) == NULL);
+    finished_kin(11, 0, 40, MS);
+    check_lease(13, 80, 120);
+    CHECK(kin->known_leases == 2);
+    finished_kin(12, 40, 80, 2 * MS);
+    CHECK(kin->known_leases == 1 && kin->leases.count == 3);
+    finished(11, 0, 40, 40 * MS);
+    CHECK_EQ_INT(sent(11, HR_FRAME_LEASE, 0)->job, 9); /* its first own */
+    CHECK_EQ_INT(sent(11, HR_FRAME_LEASE, 0)->u.lease.ranges[0].from, 120);
+    hr__lease_finish(&d);
+}
+
+TEST(what_a_lost_worker_made_is_leased_like_all_else)
+{
+    start(1000, 1000, 80, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    check_lease(1, 0, 40);
+    hr__lease_lost(&d, 1, MS, fresh());
+    join_worker(3, 8, 2 * MS);
+    check_lease(3, 0, 40);
+    join_kin(4, 40, 3 * MS);
+    check_lease(3, 0, 40);
+    hr__lease_lost(&d, 3, 4 * MS, fresh());
+    CHECK_EQ_INT(d.jobs[1].consumers[0].known_leases, 0);
+    join_worker(5, 8, 5 * MS);
+    CHECK(sent(5, HR_FRAME_LEASE, 0) != NULL && sent(5, HR_FRAME_LEASE, 1) != NULL);
+    hr__lease_finish(&d);
+}
+
+TEST(a_job_that_is_alone_has_no_kin)
+{
+    start(1000, 1000, 40, 1);
+    CHECK(d.jobs[0].kin == NULL);
+    join_worker(1, 8, 0);
+    join_kin(4, 40, 0);
+    CHECK(d.jobs[0].kin != NULL && d.jobs[0].kin == d.jobs[1].kin);
+    hr__lease_finish(&d);
 }

@@ -17,6 +17,7 @@ struct hr_lease {
     uint64_t work_ns; /* that it takes the worker, as it was estimated */
     bool served;      /* the worker says that it sent all */
     bool hedged;      /* a second worker has it too */
+    bool known;       /* the worker makes or made it for an equal job: no work */
 };
 
 struct hr_ranges {

@@ -92,7 +92,8 @@ static bool add_job(struct sim *sim)
                                              .end = sim->shape.end,
                                              .split = sim->shape.split,
                                              .window = sim->shape.window,
-                                             .world = get(sim)->world};
+                                             .world = get(sim)->world,
+                                             .kin = 1};
     struct hr_dispatcher *d = &get(sim)->dispatcher;
     struct hr_error error = {0};
 
@@ -111,6 +112,7 @@ static void start_dispatcher(struct sim *sim)
                                              .jobs_max = JOBS_MAX,
                                              .team_max = sim->shape.team,
                                              .ranges_max = 16,
+                                             .known_max = 1 + sim_below(sim, 8),
                                              .lease_min = sim->shape.split,
                                              .lease_max = 64,
                                              .target_ns = 10 * SIM_MS,

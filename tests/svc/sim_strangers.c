@@ -48,11 +48,9 @@ void sim_a_intrude(struct sim *sim)
  * have brought this job before. */
 void sim_a_visit(struct sim *sim)
 {
-    const struct hr_lease_job_options job = {.id = STRANGERS + sim_below(sim, 4),
-                                             .end = 40,
-                                             .split = 2,
-                                             .window = 20,
-                                             .world = 1};
+    const uint64_t id = STRANGERS + sim_below(sim, 4);
+    const struct hr_lease_job_options job = {
+        .id = id, .end = 40, .split = 2, .window = 20, .world = 1, .kin = id % 2};
     struct hr_dispatcher *d = &get(sim)->dispatcher;
     struct hr_frame hello = {.type = HR_FRAME_HELLO, .job = job.id};
     struct hr_error error = {0};
