@@ -28,11 +28,12 @@ struct hr_control_worker {
     bool draining;     /* it gets no more leases */
     uint64_t leases;   /* that it has */
     uint64_t positions_leased,
-        positions_finished;  /* of those; since it connected. A position is a batch */
-    double position_seconds; /* measured time for one; 0: unknown */
-    double silent_seconds;   /* since its last message */
-    char compression[24];    /* of what it sends over TCP: "none", "zstd", "lz4", several
-                                for several clients */
+        positions_finished;    /* of those; since it connected. A position is a batch */
+    uint64_t positions_shared; /* of those: made for another run (hr_worker_options) */
+    double position_seconds;   /* measured time for one; 0: unknown */
+    double silent_seconds;     /* since its last message */
+    char compression[24]; /* of what it sends over TCP: "none", "zstd", "lz4", several
+                             for several clients */
     uint64_t bytes_made, bytes_sent; /* of that: before compression, and as it was sent */
 };
 

@@ -75,11 +75,13 @@ struct hr_worker_options {
     const char *compress; /* what is sent over TCP: "auto" or NULL: by zstd or LZ4 while
                              that is measured to deliver more; "none"; "lz4", "zstd":
                              always, if the client takes it */
-    uint64_t reserved[3]; /* zero */
+    uint64_t keep_bytes; /* of batches that other runs of an equal job still need, so that
+                            they are made once for all; 0: none are kept */
+    uint64_t reserved[2]; /* zero */
 };
 
 /* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 64 workers per run;
- * 10 s; drain_ns 30 s. */
+ * 10 s; drain_ns 30 s; keep_bytes 512 MiB. */
 HR_API void hr_dispatcher_options_init(struct hr_dispatcher_options *options);
 HR_API void hr_worker_options_init(struct hr_worker_options *options);
 

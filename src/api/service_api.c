@@ -17,6 +17,7 @@
 #define PEERS_LIMIT 65536u
 #define HELLO_NS 10000000000u
 #define DRAIN_NS 30000000000u
+#define KEEP_BYTES ((uint64_t)512 << 20)
 
 void hr_dispatcher_options_init(struct hr_dispatcher_options *options)
 {
@@ -32,7 +33,8 @@ void hr_worker_options_init(struct hr_worker_options *options)
     *options = (struct hr_worker_options){.listen = "127.0.0.1:0",
                                           .peers_max = PEERS_MAX,
                                           .hello_ns = HELLO_NS,
-                                          .drain_ns = DRAIN_NS};
+                                          .drain_ns = DRAIN_NS,
+                                          .keep_bytes = KEEP_BYTES};
 }
 
 static enum hr_err check_limit(const char *what, uint32_t value, struct hr_error *reterr)

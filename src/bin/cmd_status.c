@@ -124,12 +124,12 @@ print_workers(const struct hr_control_status *s, const struct hr_control_status 
 {
     double seconds = before != NULL ? s->uptime_seconds - before->uptime_seconds : 0;
 
-    printf("%-28s %-9s %7s %9s %12s %12s %-11s%s\n", "WORKER", "STATE", "LEASES",
-           "IN WORK", "SENT", "PER BATCH", "COMPRESSION",
+    printf("%-28s %-9s %7s %9s %12s %12s %12s %-11s%s\n", "WORKER", "STATE", "LEASES",
+           "IN WORK", "SENT", "SHARED", "PER BATCH", "COMPRESSION",
            before != NULL ? "     BATCHES/s" : "");
     for (size_t i = 0; i < s->worker_count; i++) {
         const struct hr_control_worker *w = &s->workers[i];
-        char sent[32], each[32] = "-", ratio[16] = "", how[48];
+        char sent[32], shared[32], each[32] = "-", ratio[16] = "", how[48];
 
         if (w->position_seconds > 0)
             term_seconds(each, sizeof(each), w->position_seconds);
@@ -137,10 +137,11 @@ print_workers(const struct hr_control_status *s, const struct hr_control_status 
             snprintf(ratio, sizeof(ratio), " %.0f%%",
                      100.0 * (double)w->bytes_sent / (double)w->bytes_made);
         snprintf(how, sizeof(how), "%s%s", w->compression, ratio);
-        printf("%-28s %-9s %7llu %9llu %12s %12s %-11s", w->address,
+        printf("%-28s %-9s %7llu %9llu %12s %12s %12s %-11s", w->address,
                w->draining ? "draining" : "serving", (unsigned long long)w->leases,
                (unsigned long long)w->positions_leased,
-               count_text(sent, sizeof(sent), w->positions_finished), each, how);
+               count_text(sent, sizeof(sent), w->positions_finished),
+               count_text(shared, sizeof(shared), w->positions_shared), each, how);
         if (seconds > 0)
             printf(" %13.1f",
                    (double)(w->positions_finished - finished_before(before, w)) /

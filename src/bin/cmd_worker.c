@@ -21,11 +21,12 @@
 #define PEERS 1024 /* connections of a worker of a service */
 #define HELLO_SECONDS 10
 #define DRAIN_SECONDS 30
+#define KEEP_BYTES ((int64_t)512 << 20)
 
 extern char **environ;
 
 struct worker_options {
-    int64_t fd, threads, peers, hello_timeout, drain_timeout;
+    int64_t fd, threads, peers, hello_timeout, drain_timeout, keep;
     const char *dispatcher, *listen, *address, *token_file;
     const char *tls_cert, *tls_key, *tls_ca, *tls_client_ca, *tls_name;
     const char *config, *compress;
@@ -50,6 +51,9 @@ static const struct cli_option worker_table[] = {
      "close connections that have not said who they are by then; default 10", 1, 3600},
     {"drain-timeout", 0, CLI_INT, AT(drain_timeout), "SECONDS",
      "after SIGTERM or headrace drain, finish what was begun by then; default 30", 0, 86400},
+    {"keep", 0, CLI_BYTES, AT(keep), "BYTES",
+     "keep batches up to this for runs of an equal job that need them later, so that they are "
+     "made once; default 512MiB, 0: none"},
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "file with the token that all processes of the service share; default: "
      "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
@@ -112,6 +116,7 @@ static int worker_serve(const struct worker_options *options)
     worker.tcp_only = options->tcp_only;
     worker.compress = options->compress;
     worker.peers_max = (uint32_t)options->peers;
+    worker.keep_bytes = (uint64_t)options->keep;
     worker.drain_ns = (uint64_t)options->drain_timeout * 1000000000;
     worker.token_file = options->token_file;
     worker.tls_cert = options->tls_cert;
@@ -162,6 +167,7 @@ const struct cli_command cmd_worker = {
                                                .listen = "127.0.0.1:0",
                                                .compress = "auto",
                                                .peers = PEERS,
+                                               .keep = KEEP_BYTES,
                                                .hello_timeout = HELLO_SECONDS,
                                                .drain_timeout = DRAIN_SECONDS},
     .settings_unless = "fd",

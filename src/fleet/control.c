@@ -48,10 +48,12 @@ add_worker(const struct hr_dispatcher_process *d, uint32_t peer, struct hr_str *
     hr__str_add_json(out, address, strlen(address));
     hr__str_addf(out,
                  ",\"draining\":%s,\"leases\":%u,\"leases_max\":%u,"
-                 "\"positions_leased\":%llu,\"positions_finished\":%llu,",
+                 "\"positions_leased\":%llu,\"positions_finished\":%llu,"
+                 "\"positions_shared\":%llu,",
                  role->leaving ? "true" : "false", role->held, role->slots,
                  (unsigned long long)role->outstanding,
-                 (unsigned long long)role->finished);
+                 (unsigned long long)role->finished,
+                 (unsigned long long)d->peers[peer].shared);
     add_number(out, "position_seconds", role->ns_per_position * 1e-9);
     hr__str_add(out, ",");
     add_number(out, "silent_seconds", seconds_since(role->heard_ns));
@@ -285,6 +287,9 @@ static void add_metrics(const struct hr_dispatcher_process *d, struct hr_str *ou
     gauge(out, "positions_in_work", "Positions leased and not sent yet.",
           (double)d->role.outstanding);
     add_leases(&d->role.counts, out);
+    counter(out, "positions_shared_total",
+            "Positions that workers sent to a client and had made for another one.",
+            d->shared);
     gauge(out, "workers_compressing", "Workers that compress for some client.",
           d->compressing);
     counter(out, "data_bytes_total", "Bytes of batches that workers sent over TCP.",

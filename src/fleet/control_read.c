@@ -136,6 +136,7 @@ static enum hr_err read_worker(const struct hr_doc *doc, struct hr_control_worke
     HR_TRY(get_count(doc, "leases", &w->leases, reterr));
     HR_TRY(get_count(doc, "positions_leased", &w->positions_leased, reterr));
     HR_TRY(get_count(doc, "positions_finished", &w->positions_finished, reterr));
+    HR_TRY(get_count(doc, "positions_shared", &w->positions_shared, reterr));
     HR_TRY(get_double(doc, "position_seconds", &w->position_seconds, reterr));
     HR_TRY(get_double(doc, "silent_seconds", &w->silent_seconds, reterr));
     HR_TRY(get_text(doc, "compression", w->compression, sizeof w->compression, reterr));

@@ -16,6 +16,7 @@
 #include "svc/compression.h"
 
 #define RANGES_MAX 256u /* leases of a job at a time */
+#define KNOWN_MAX 16u   /* of those, leases of what a worker keeps */
 #define LEASE_MAX 4096u /* batches of a lease */
 #define TARGET_NS (200 * HR_FLEET_MS)
 #define TTL_NS (60000 * HR_FLEET_MS)
@@ -233,7 +234,7 @@ set_kinds(struct hr_dispatcher_process *d, struct hr_dispatcher_peer *p, uint32_
     p->kinds = kinds;
 }
 
-/* A worker says what compression does. Its numbers only grow. */
+/* A worker says what compression and sharing do. Its numbers only grow. */
 static void
 take_traffic(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_frame *frame)
 {
@@ -242,13 +243,16 @@ take_traffic(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_fra
     char text[HR_KINDS_TEXT];
     struct hr_error error = {0};
 
-    if (p->address == NULL || made < p->made || sent < p->sent) {
+    if (p->address == NULL || made < p->made || sent < p->sent ||
+        frame->position < p->shared) {
         hr__fail(&error, HR_ERR_FORMAT, "a TRAFFIC frame is not expected here");
         hr__fleet_refuse(net_of(d), peer, &error);
         return;
     }
     d->made += made - p->made;
     d->sent += sent - p->sent;
+    d->shared += frame->position - p->shared;
+    p->shared = frame->position;
     p->made = made;
     p->sent = sent;
     if (p->kinds != frame->count && frame->count != 0)
@@ -283,6 +287,21 @@ add_job(struct hr_dispatcher_process *d, const struct hr_lease_job_options *opti
     return HR_OK;
 }
 
+/* A number that jobs have in common which read the same batches. */
+static enum hr_err
+find_kin(const void *text, size_t bytes, uint64_t *ret_kin, struct hr_error *reterr)
+{
+    struct hr_str kin;
+    enum hr_err code;
+
+    hr__str_init(&kin);
+    code = hr__job_kin(text, bytes, &kin, reterr);
+    if (code == HR_OK)
+        *ret_kin = hr__job_id(hr__str_text(&kin), kin.length);
+    hr__str_finish(&kin);
+    return code;
+}
+
 /* Logs jobs that ended, and forgets those that the role has forgotten. */
 static void review_jobs(struct hr_dispatcher_process *d)
 {
@@ -314,16 +333,18 @@ static void review_jobs(struct hr_dispatcher_process *d)
 static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
                      const struct hr_frame *frame, const void *text, size_t bytes)
 {
-    const struct hr_lease_job_options job = {.id = hr__job_id(text, bytes),
-                                             .end = frame->position,
-                                             .split = 1, /* one consumer owns all */
-                                             .window = HR_FLEET_WINDOW,
-                                             .world = 1};
+    struct hr_lease_job_options job = {.id = hr__job_id(text, bytes),
+                                       .end = frame->position,
+                                       .split = 1, /* one consumer owns all */
+                                       .window = HR_FLEET_WINDOW,
+                                       .world = 1};
     const struct hr_lease_job *known = hr__lease_find_job(&d->role, job.id);
     struct hr_error error = {0};
     char name[HR_JOB_NAME_MAX + 1];
     enum hr_err code = hr__job_name(text, bytes, name, &error);
 
+    if (code == HR_OK)
+        code = find_kin(text, bytes, &job.kin, &error);
     if (code == HR_OK && d->peers[peer].is_client)
         code = hr__fail(&error, HR_ERR_FORMAT,
                         "a connection brings one job, and HELLO follows it");
@@ -530,6 +551,7 @@ static enum hr_err init(struct hr_dispatcher_process *d,
                                            .jobs_max = o->jobs_max,
                                            .team_max = o->workers_per_run,
                                            .ranges_max = RANGES_MAX,
+                                           .known_max = KNOWN_MAX,
                                            .lease_min = 1,
                                            .lease_max = LEASE_MAX,
                                            .target_ns = TARGET_NS,

@@ -25,6 +25,7 @@ struct hr_dispatcher_peer {
     bool draining;                 /* the log says so */
     uint32_t kinds;                /* of compression, of a worker (TRAFFIC) */
     uint64_t made, sent;           /* bytes: of batches; as the worker sent them */
+    uint64_t shared;               /* positions that it had made for another client */
     char job[HR_JOB_NAME_MAX + 1]; /* of a client */
 };
 
@@ -46,7 +47,7 @@ struct hr_dispatcher_process {
     uint64_t changes;    /* of the role, as its jobs were last looked at */
     uint32_t peers_max, jobs_max;
     uint64_t started_ns, jobs_refused;
-    uint64_t made, sent;                /* bytes, of all workers so far */
+    uint64_t made, sent, shared;        /* of all workers so far, as above */
     uint32_t worker_count, compressing; /* that have an address; that compress */
     struct hr_buffer *list; /* of workers, as clients get it; NULL: it changed */
     uint32_t list_count;

@@ -200,6 +200,28 @@ enum hr_err hr__job_name(const char *text, size_t bytes,
     return code;
 }
 
+enum hr_err
+hr__job_kin(const char *text, size_t bytes, struct hr_str *out, struct hr_error *reterr)
+{
+    struct hr_doc *doc;
+    enum hr_err code;
+
+    HR_TRY(hr__doc_parse(text, bytes, "job.json", &doc, reterr));
+    code = check_version(doc, reterr);
+    for (size_t i = 0; code == HR_OK && i < doc->as.map.count; i++) {
+        const struct hr_doc_pair *pair = &doc->as.map.pairs[i];
+
+        if (strcmp(pair->key, "name") == 0 || strcmp(pair->key, "epochs") == 0)
+            continue;
+        hr__str_add_json(out, pair->key, strlen(pair->key));
+        hr__doc_print_json(pair->value, false, out);
+    }
+    hr__doc_destroy(doc);
+    if (code == HR_OK && !hr__str_ok(out))
+        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    return code;
+}
+
 enum hr_err hr__job_parse(const char *text, size_t bytes, struct hr_job *ret_job,
                           struct hr_iter_options *options, struct hr_error *reterr)
 {

@@ -130,3 +130,39 @@ TEST(a_graph_with_user_code_is_refused_before_it_travels)
     hr__str_finish(&text);
     hr_graph_unref(graph);
 }
+
+static void add_kin(struct hr_graph *graph, const struct hr_iter_options *options,
+                    const char *name, struct hr_str *out)
+{
+    struct hr_str job;
+
+    hr__str_init(&job);
+    hr__str_init(out);
+    CHECK_OK(hr__job_print(graph, options, name, false, &job, NULL));
+    CHECK_OK(hr__job_kin(hr__str_text(&job), job.length, out, NULL));
+    hr__str_finish(&job);
+}
+
+TEST(jobs_that_read_the_same_batches_are_kin)
+{
+    struct hr_graph *graph = parse("headrace: 1\npipeline:\n  - source.range: {n: 5}\n");
+    struct hr_iter_options options;
+    struct hr_str kin, other;
+
+    CHECK_OK(hr_graph_freeze(graph, NULL));
+    hr_iter_options_init(&options);
+    add_kin(graph, &options, "a", &kin);
+    options.epochs = 7;
+    options.threads = 3;
+    options.memory_bytes = 1 << 20;
+    add_kin(graph, &options, "another", &other);
+    CHECK_EQ_STR(hr__str_text(&kin), hr__str_text(&other));
+    hr__str_finish(&other);
+    options.seed = 1;
+    add_kin(graph, &options, "a", &other);
+    CHECK(strcmp(hr__str_text(&kin), hr__str_text(&other)) != 0);
+    hr__str_finish(&other);
+    CHECK_ERR(HR_ERR_FORMAT, hr__job_kin("[]", 2, &other, NULL));
+    hr__str_finish(&kin);
+    hr_graph_unref(graph);
+}

@@ -104,11 +104,12 @@ static void close_idle(struct hr_worker_process *w)
     } while (idle != NULL);
 }
 
+/* Clients of equal jobs share their ranges. */
 static struct hr_worker_range *
 find_range(struct hr_worker_process *w, const struct hr_worker_job *job, uint64_t next)
 {
     for (size_t i = 0; i < HR_WORKER_RANGES; i++)
-        if (w->ranges[i].job == job && w->ranges[i].next == next && !w->ranges[i].waits)
+        if (w->ranges[i].job == job && w->ranges[i].next == next)
             return &w->ranges[i];
     return NULL;
 }
@@ -229,7 +230,7 @@ static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_rang
     return code;
 }
 
-/* NULL: it is not there yet, and another frame waits already. */
+/* NULL: it is not there yet, and another frame waits already, perhaps for it. */
 static enum hr_err make_batch(struct hr_worker_process *w, struct hr_worker_job *job,
                               const struct asker *asker, uint64_t number, uint64_t until,
                               struct hr_batch **ret_batch, struct hr_error *reterr)
@@ -243,7 +244,7 @@ static enum hr_err make_batch(struct hr_worker_process *w, struct hr_worker_job 
     *ret_batch = NULL;
     if (range == NULL)
         HR_TRY(open_range(w, job, number, until, &range, reterr));
-    if (range == NULL)
+    if (range == NULL || range->waits) /* for this batch, for another client */
         return HR_OK;
     code = next_batch(w, range, asker, ret_batch, reterr);
     range->used = ++w->clock;
@@ -256,6 +257,17 @@ static enum hr_err make_batch(struct hr_worker_process *w, struct hr_worker_job 
     return code;
 }
 
+static bool
+is_kept(struct hr_worker_process *w, const struct hr_worker_job *job, uint64_t number)
+{
+    bool kept;
+
+    hr__net_lock(w->base.net);
+    kept = hr__shelf_has(&job->shelf, number);
+    hr__net_unlock(w->base.net);
+    return kept;
+}
+
 /* Opens the range that will follow the task's, if it is leased, so that the engine has
  * work while this one ends. Failure shows when the range is needed. */
 static void open_ahead(struct hr_worker_process *w, struct hr_worker_job *job,
@@ -264,13 +276,16 @@ static void open_ahead(struct hr_worker_process *w, struct hr_worker_job *job,
     struct hr_worker_range *range;
 
     if (next->until > next->at && next->at < job->outputs.end &&
-        find_range(w, job, next->at) == NULL)
+        find_range(w, job, next->at) == NULL && !is_kept(w, job, next->at))
         (void)!open_range(w, job, next->at, next->until, &range, NULL);
 }
 
 /* A frame in the making. */
 struct making {
     struct asker asker;
+    uint32_t follower; /* of the job's kept batches */
+    bool is_shared;    /* the job has other clients */
+    bool kept;         /* one of the frame's batches is kept for them */
     struct hr_batch *batches[FRAME_POSITIONS_MAX]; /* NULL: that one failed */
     struct hr_parcel_item items[FRAME_POSITIONS_MAX];
     uint32_t count;
@@ -287,6 +302,41 @@ static void add_failure(struct making *m, bool bare, const struct hr_error *erro
         m->last = *error;
 }
 
+/* The first items are those that were made for other clients. */
+static void take_kept(struct hr_worker_process *w, struct making *m,
+                      struct hr_worker_job *job, const struct hr_serve_task *task)
+{
+    const struct hr_worker_peer *peer = &w->peers[task->client];
+    bool only;
+
+    hr__net_lock(w->base.net);
+    m->follower = peer->serial == m->asker.serial && peer->follows ? peer->follower
+                                                                   : HR_SHELF_NOBODY;
+    m->is_shared = job->peers > 1;
+    while (m->count < task->count) {
+        struct hr_batch *batch =
+            hr__shelf_take(&job->shelf, task->position + m->count, m->follower, &only);
+
+        if (batch == NULL)
+            break;
+        m->kept |= !only;
+        m->batches[m->count] = batch;
+        m->items[m->count] = (struct hr_parcel_item){batch, &m->last};
+        m->count++;
+    }
+    w->shared += m->count;
+    hr__net_unlock(w->base.net);
+}
+
+/* Others may need the batch that was made for this client. */
+static void keep(struct hr_worker_process *w, struct making *m, struct hr_worker_job *job,
+                 uint64_t number, struct hr_batch *batch)
+{
+    hr__net_lock(w->base.net);
+    m->kept |= hr__shelf_put(&job->shelf, &w->keep, number, m->follower, batch);
+    hr__net_unlock(w->base.net);
+}
+
 /* False if it is not there yet, and the frame must end. */
 static bool add_item(struct hr_worker_process *w, struct making *m,
                      struct hr_worker_job *job, const struct hr_serve_task *task)
@@ -296,13 +346,15 @@ static bool add_item(struct hr_worker_process *w, struct making *m,
 
     m->items[m->count] = (struct hr_parcel_item){NULL, &m->last};
     if (m->last.code == HR_OK) {
-        if (make_batch(w, job, &m->asker, task->position + m->count, task->until, batch,
-                       &error) != HR_OK)
+        uint64_t number = task->position + m->count;
+
+        if (make_batch(w, job, &m->asker, number, task->until, batch, &error) != HR_OK)
             add_failure(m, job->outputs.bare, &error);
         else if (*batch == NULL)
             return false;
-        else
-            m->items[m->count].batch = *batch;
+        if (*batch != NULL && m->is_shared)
+            keep(w, m, job, number, *batch);
+        m->items[m->count].batch = *batch;
     }
     m->count++;
     return true;
@@ -319,23 +371,30 @@ static void write_pieces(struct hr_worker_process *w, struct making *m,
     (void)!hr__parcel_write(m->items, m->count, records, w->pool, pieces, NULL);
 }
 
-/* Returns how many of the task's positions were made: fewer if the next batch is not
- * there yet. No pieces if that is none, if the worker stops, if the client of this serial
- * is gone, or without memory. */
-static uint32_t make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
-                            const struct hr_serve_task *task, uint64_t serial,
-                            const struct hr_serve_lease *next,
-                            struct hr_parcel_pieces *pieces, struct hr_error *reterr)
+/* How many of a task's positions there are: fewer than it wants if the next batch is not
+ * there yet. */
+struct made {
+    uint32_t count;
+    bool kept; /* some are kept for others */
+};
+
+/* No pieces if nothing was made, if the worker stops, if the client of this serial is
+ * gone, or without memory. */
+static struct made make_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
+                               const struct hr_serve_task *task, uint64_t serial,
+                               const struct hr_serve_lease *next,
+                               struct hr_parcel_pieces *pieces, struct hr_error *reterr)
 {
     const struct hr_schema *schema = &job->graph->nodes[job->graph->output].schema;
     struct making *m = hr__calloc(1, sizeof *m);
-    uint32_t count;
+    struct made made = {.count = task->count};
 
     if (m == NULL) {
         hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-        return task->count;
+        return made;
     }
     m->asker = (struct asker){task->client, serial};
+    take_kept(w, m, job, task);
     if (find_range(w, job, task->position) != NULL)
         open_ahead(w, job, next);
     while (m->count < task->count && add_item(w, m, job, task)) {
@@ -346,9 +405,9 @@ static uint32_t make_parcel(struct hr_worker_process *w, struct hr_worker_job *j
         write_pieces(w, m, job->outputs.bare ? schema : NULL, pieces, reterr);
     for (uint32_t i = 0; i < m->count; i++)
         hr_batch_unref(m->batches[i]);
-    count = m->count;
+    made = (struct made){m->count, m->kept};
     hr__free(m);
-    return count;
+    return made;
 }
 
 /* ---- sending ---- */
@@ -394,11 +453,12 @@ static size_t send_compressed(struct hr_worker_process *w, uint32_t client,
     return part.bytes;
 }
 
-/* Under the lock; the client is the one that the task was for. */
+/* Under the lock; the client is the one that the task was for. What is lent may be
+ * written to by its client. */
 static size_t
 send_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
             const struct hr_serve_task *task, const struct hr_parcel_pieces *pieces,
-            const struct hr_squeeze *squeeze)
+            bool may_lend, const struct hr_squeeze *squeeze)
 {
     const struct hr_frame frame = {.type = HR_FRAME_DATA,
                                    .position = task->position,
@@ -408,8 +468,8 @@ send_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
 
     if (squeeze->body != NULL)
         sent = send_compressed(w, task->client, &frame, squeeze->body);
-    else if (!hr__lend(&w->peers[task->client].lender, w->base.net, task->client,
-                       job->pool, &frame, pieces))
+    else if (!may_lend || !hr__lend(&w->peers[task->client].lender, w->base.net,
+                                    task->client, job->pool, &frame, pieces))
         hr__net_send_body(w->base.net, task->client, &frame, pieces->parts,
                           pieces->count);
     most = 2 * sent > WAITING_BYTES ? 2 * sent : WAITING_BYTES;
@@ -439,7 +499,7 @@ static void put_off(struct hr_worker_process *w, struct hr_serve_task *task)
  * it works. */
 static bool serve(struct hr_worker_process *w, struct hr_serve_task *task)
 {
-    uint32_t made = task->count;
+    struct made made = {.count = task->count};
     uint64_t others_ns = w->served_ns, took_ns;
     struct hr_worker_job *job = w->peers[task->client].job;
     uint64_t serial = w->peers[task->client].serial, began_ns = hr__now_ns();
@@ -462,12 +522,12 @@ static bool serve(struct hr_worker_process *w, struct hr_serve_task *task)
     hr__squeeze_run(w, &squeeze, &pieces);
     HR_KILL_POINT("frame.made");
     hr__net_lock(w->base.net);
-    if (made < task->count)
-        hr__serve_shorten(&w->role, task, made);
+    if (made.count < task->count)
+        hr__serve_shorten(&w->role, task, made.count);
     if (w->peers[task->client].serial == serial) {
         if (pieces.count > 0)
-            bytes = send_parcel(w, job, task, &pieces, &squeeze);
-        else if (made > 0)
+            bytes = send_parcel(w, job, task, &pieces, !made.kept, &squeeze);
+        else if (made.count > 0)
             refuse(w, task->client, job->error.code != HR_OK ? &job->error : &error);
     }
     HR_KILL_POINT("frame.queued");
@@ -478,7 +538,7 @@ static bool serve(struct hr_worker_process *w, struct hr_serve_task *task)
     hr_buffer_unref(squeeze.body);
     job->holds--;
     hr__worker_job_release(w, job);
-    return made > 0;
+    return made.count > 0;
 }
 
 /* False if nothing can be sent now. Under the lock, as serve(). */

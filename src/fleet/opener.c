@@ -89,6 +89,7 @@ static enum hr_err open_graph(struct hr_worker_opening *opening, struct hr_error
     if (opening->pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(hr__job_parse(opening->text, opening->bytes, &read, &options, reterr));
+    options.epochs = 0; /* those of the first client; others may have more */
     code = hr_graph_freeze(read.graph, reterr);
     if (code == HR_OK)
         code = check_fingerprint(&read, reterr);

@@ -58,11 +58,14 @@ void hr__squeeze_tell(struct hr_worker_process *w, uint64_t now)
     for (uint32_t i = 1; i <= w->peers_max; i++)
         if (w->peers[i].link.reviewed_ns != 0 && !hr__net_is_local(w->base.net, i))
             frame.count |= HR_COMPRESSION_BIT(w->peers[i].link.choice.now);
-    if (frame.count == w->told_kinds && w->tcp_made == w->told_made)
+    if (frame.count == w->told_kinds && w->tcp_made == w->told_made &&
+        w->shared == w->told_shared)
         return;
     w->told_ns = now;
     w->told_kinds = frame.count;
     w->told_made = w->tcp_made;
+    w->told_shared = w->shared;
+    frame.position = w->shared;
     frame.u.traffic.made = w->tcp_made;
     frame.u.traffic.sent = w->tcp_sent;
     hr__net_send(w->base.net, w->role.dispatcher, &frame);

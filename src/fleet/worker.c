@@ -34,22 +34,23 @@ static void perform(struct hr_worker_process *w)
 /* ---- jobs ---- */
 
 static struct hr_worker_job *
-find_job(const struct hr_worker_process *w, uint64_t id, const void *text, size_t bytes)
+find_job(const struct hr_worker_process *w, const struct hr_str *kin)
 {
     for (struct hr_worker_job *job = w->jobs; job != NULL; job = job->next)
-        if (job->id == id && job->bytes == bytes && memcmp(job->text, text, bytes) == 0)
+        if (job->kin.length == kin->length &&
+            memcmp(hr__str_text(&job->kin), hr__str_text(kin), kin->length) == 0)
             return job;
     return NULL;
 }
 
+/* Takes over *kin if it succeeds. */
 static struct hr_worker_job *
-add_job(struct hr_worker_process *w, uint64_t id, const void *text, size_t bytes)
+add_job(struct hr_worker_process *w, struct hr_str *kin, const void *text, size_t bytes)
 {
     struct hr_worker_job *job = hr__calloc(1, sizeof *job);
 
     if (job == NULL)
         return NULL;
-    job->id = id;
     job->bytes = bytes;
     job->text = hr__malloc(bytes + 1);
     if (job->text == NULL) {
@@ -58,6 +59,8 @@ add_job(struct hr_worker_process *w, uint64_t id, const void *text, size_t bytes
     }
     memcpy(job->text, text, bytes);
     job->text[bytes] = '\0';
+    job->kin = *kin;
+    hr__str_init(kin);
     job->frame_positions = 1;
     job->next = w->jobs;
     w->jobs = job;
@@ -73,8 +76,10 @@ void hr__worker_job_release(struct hr_worker_process *w, struct hr_worker_job *j
     while (*at != job)
         at = &(*at)->next;
     *at = job->next;
+    hr__shelf_finish(&job->shelf, &w->keep);
     hr__graph_unref(job->graph);
     hr_pool_unref(job->pool);
+    hr__str_finish(&job->kin);
     hr__free(job->text);
     hr__free(job);
 }
@@ -83,25 +88,53 @@ static void
 take_job(struct hr_worker_process *w, uint32_t peer, const void *text, size_t bytes)
 {
     struct hr_worker_peer *p = &w->peers[peer];
-    uint64_t id = hr__job_id(text, bytes);
-    struct hr_worker_job *job = find_job(w, id, text, bytes);
+    struct hr_worker_job *job = NULL;
     struct hr_error error = {0};
+    struct hr_str kin;
 
+    hr__str_init(&kin);
     if (p->job != NULL || peer == w->link) {
         hr__fail(&error, HR_ERR_STATE, "a JOB frame is not expected here");
-        hr__fleet_refuse(net_of(w), peer, &error);
-        return;
+    } else if (hr__job_kin(text, bytes, &kin, &error) == HR_OK) {
+        job = find_job(w, &kin);
+        if (job == NULL)
+            job = add_job(w, &kin, text, bytes);
+        if (job == NULL)
+            hr__fail(&error, HR_ERR_MEMORY, "no memory for the job");
     }
-    if (job == NULL)
-        job = add_job(w, id, text, bytes);
+    hr__str_finish(&kin);
     if (job == NULL) {
-        hr__fail(&error, HR_ERR_MEMORY, "no memory for the job");
         hr__fleet_refuse(net_of(w), peer, &error);
         return;
     }
     job->peers++;
     p->job = job;
+    p->job_id = hr__job_id(text, bytes);
     HR_KILL_POINT("job.taken");
+}
+
+/* ---- kept batches ---- */
+
+/* After a frame of a client: what it needs of its job's batches. */
+static void review_follower(struct hr_worker_process *w, uint32_t peer)
+{
+    struct hr_worker_peer *p = &w->peers[peer];
+    const struct hr_serve_client *client = &w->role.clients[peer];
+
+    if (p->job == NULL || (!p->follows && !client->joined))
+        return;
+    if (p->follows && client->joined) {
+        hr__shelf_move(&p->job->shelf, p->follower, client->cursor);
+        return;
+    }
+    p->follows = client->joined;
+    if (!client->joined) {
+        hr__shelf_leave(&p->job->shelf, &w->keep, p->follower);
+        return;
+    }
+    p->follower = hr__shelf_join(&p->job->shelf, &w->keep, client->cursor);
+    for (struct hr_worker_job *job = w->jobs; job != NULL; job = job->next)
+        hr__shelf_trim(&job->shelf, &w->keep);
 }
 
 /* ---- events ---- */
@@ -134,6 +167,7 @@ static void on_connected(void *user, uint32_t peer)
 
     w->told_kinds = 0; /* this dispatcher knows nothing */
     w->told_made = 0;
+    w->told_shared = 0;
 
     hr__serve_connected(&w->role, peer, hr__now_ns(), &w->actions);
     perform(w);
@@ -154,7 +188,7 @@ brings_job(struct hr_worker_process *w, uint32_t peer, const struct hr_frame *fr
     struct hr_error error = {0};
 
     if (peer == w->link || frame->type != HR_FRAME_HELLO ||
-        (job != NULL && job->id == frame->job))
+        (job != NULL && w->peers[peer].job_id == frame->job))
         return true;
     hr__fail(&error, HR_ERR_STATE, "a JOB frame must come before HELLO");
     hr__fleet_refuse(net_of(w), peer, &error);
@@ -252,6 +286,7 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
         if (frame->type == HR_FRAME_HELLO)
             hr__squeeze_client(w, peer, frame->count);
         hr__serve_frame(&w->role, peer, frame, hr__now_ns(), &w->actions);
+        review_follower(w, peer);
     }
     if (w->role.clients[peer].joined)
         hr__net_know(net_of(w), peer);
@@ -269,6 +304,7 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
 
     hr__lend_finish(&w->peers[peer].lender);
     hr__serve_lost(&w->role, peer);
+    review_follower(w, peer);
     if (peer == w->link) {
         w->link = 0;
         w->retry_ns = hr__now_ns() + HR_FLEET_RETRY_NS;
@@ -401,6 +437,7 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
     w->drain_ns = o->drain_ns;
     w->base.can_drain = true;
     w->threads = o->threads;
+    w->keep.most = (size_t)o->keep_bytes;
     w->peers = hr__calloc((size_t)o->peers_max + 1, sizeof *w->peers);
     w->dispatcher = hr__strdup(o->dispatcher);
     w->pool = hr_pool_create(0);

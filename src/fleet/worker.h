@@ -10,18 +10,20 @@
 #include "fleet/compressed.h"
 #include "fleet/loan.h"
 #include "fleet/service.h"
+#include "fleet/shelf.h"
 #include "svc/serve.h"
 
 struct hr_worker_opening; /* opener.c */
 
-/* A client's job. The text comes from the client. */
+/* What the jobs of clients that read the same batches have in common. The text comes from
+ * the first of them. */
 struct hr_worker_job {
     struct hr_worker_job *next;
-    uint64_t id;
     char *text;
     size_t bytes;
-    uint32_t peers; /* connections that brought it */
-    uint32_t holds; /* by the maker and an opening */
+    struct hr_str kin; /* what their texts have in common (job.h) */
+    uint32_t peers;    /* connections that brought one */
+    uint32_t holds;    /* by the maker and an opening */
     bool opening, opened;
     /* The opening's, then the maker's: */
     struct hr_graph *graph;
@@ -29,6 +31,7 @@ struct hr_worker_job {
     struct hr_pool *pool;  /* of its batches */
     struct hr_error error; /* why it cannot be opened */
     uint32_t frame_positions;
+    struct hr_shelf shelf; /* under the lock */
 };
 
 /* How a client's frames are compressed, and what the last review saw. */
@@ -42,7 +45,10 @@ struct hr_worker_link {
 
 struct hr_worker_peer {
     struct hr_worker_job *job; /* of a client, or NULL */
+    uint64_t job_id;           /* that the client gives it */
     uint64_t serial;           /* of the connection that has the number now */
+    bool follows;              /* it has joined: */
+    uint32_t follower;         /* of the job's kept batches */
     struct hr_lender lender;   /* of a client on this host */
     struct hr_worker_link link;
 };
@@ -74,6 +80,8 @@ struct hr_worker_process {
     uint64_t serial;
     struct hr_worker_peer *peers; /* by number */
     struct hr_worker_job *jobs;
+    struct hr_shelf_budget keep;
+    uint64_t shared; /* positions that were sent and not made for the client */
     struct hr_worker_opening *openings[HR_WORKER_OPENINGS]; /* NULL: free */
     /* The maker. */
     pthread_t thread;
@@ -91,6 +99,7 @@ struct hr_worker_process {
     uint64_t made;        /* bytes of all parcels */
     uint64_t tcp_made, tcp_sent; /* of those that went over TCP; as they were sent */
     uint64_t told_ns, told_made; /* the last TRAFFIC frame: when; what it said */
+    uint64_t told_shared;
     uint32_t told_kinds;
 };
 
@@ -119,7 +128,7 @@ HR_CHECK enum hr_err hr__squeeze_open(struct hr_worker_process *w, const char *c
 
 /* Under the lock. A client says which kinds it takes. */
 void hr__squeeze_client(struct hr_worker_process *w, uint32_t peer, unsigned kinds);
-/* Tells the dispatcher now and then what compression does. */
+/* Tells the dispatcher now and then what compression does, and what was shared. */
 void hr__squeeze_tell(struct hr_worker_process *w, uint64_t now);
 
 /* A frame of the maker. */

@@ -42,7 +42,7 @@ static const struct kind {
     [HR_FRAME_RELEASE] = {"RELEASE",    POSITION,                             0                 },
     [HR_FRAME_COMPRESSED] = {"COMPRESSED", POSITION | COUNT | GENERATION | BODY,
                         HR_FRAME_DATA_MAX                                                     },
-    [HR_FRAME_TRAFFIC] = {"TRAFFIC",    COUNT,                                16                },
+    [HR_FRAME_TRAFFIC] = {"TRAFFIC",    POSITION | COUNT,                     16                },
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 

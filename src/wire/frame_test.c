@@ -100,6 +100,7 @@ static void random_frame(struct hr_frame *f, enum hr_frame_type type)
     }
     if (type == HR_FRAME_TRAFFIC) {
         f->count = (uint32_t)below(HR_FRAME_KINDS_MAX + 1);
+        f->position = below(1000);
         f->u.traffic.made = hr__rng_u64(&rng);
         f->u.traffic.sent = hr__rng_u64(&rng);
     }

@@ -76,6 +76,35 @@ def several_runs_share_the_workers():
             assert process.returncode == 0 and out.strip() == wanted, err
 
 
+def count_shared(service):
+    return sum(worker["positions_shared"] for worker in run_json("workers", "--control", service.dispatcher.control)["workers"])
+
+
+@test
+def equal_runs_share_what_workers_make():
+    text = graph("shared.yaml", """pipeline:
+  - source.range: {n: 1000}
+  - order.shuffle: {}
+  - debug.spin: {us: 500}
+  - batch.stack: {size: 5}
+""")
+    for keep in (None, 0):
+        options = [] if keep is None else ["--keep", keep]
+        with Service(2, options=["--control", "127.0.0.1:0"], worker_options=options) as service:
+            words = ["run", text, "-q", "--service", service.address]
+            # Runs of several lengths; one of another seed has nothing in common with them.
+            others = [start(*words, "--epochs", epochs) for epochs in (10**6, 10**7)] + [start(*words, "--epochs", 10**6, "--seed", 1)]
+            if keep is None:
+                wait_until(lambda: count_shared(service) > 500)
+            else:
+                assert digest(text, "--service", service.address) == digest(text)
+                assert count_shared(service) == 0
+            for process in others:
+                assert process.poll() is None, process.stderr.read()
+                process.kill()
+                process.communicate()
+
+
 @test
 def a_run_that_takes_all_it_can_get_leaves_others_their_share():
     endless = graph("endless.yaml", numbers.replace("n: 3000", "n: 3001"))
@@ -530,7 +559,8 @@ slow = """pipeline:
 """
 
 
-def check_kills(actions, rounds=2, worker_options=()):
+def check_kills(actions, rounds=2, worker_options=(), equal=0):
+    """With `equal` runs of the same batches beside it that nobody kills."""
     text = graph("slow.yaml", slow % photos())
     wanted = temp / "slow.txt"
     if not wanted.exists():
@@ -539,8 +569,15 @@ def check_kills(actions, rounds=2, worker_options=()):
     total = 0
     for _ in range(rounds):
         with Service(rng.randrange(1, 4), worker_options=worker_options) as service:
+            beside = [temp / f"beside{rng.randrange(10**9)}.txt" for _ in range(equal)]
+            others = [start("run", text, "--epochs", EPOCHS, "-q", "--batch-digests", path, "--service", service.address)
+                      for path in beside]
             got, kills = killed_run(rng, service, text, EPOCHS, actions)
             assert got == wanted.read_text(), "records were lost or repeated"
+            for process, path in zip(others, beside):
+                _, err = process.communicate(timeout=LONG)
+                assert process.returncode == 0, err
+                assert path.read_text() == wanted.read_text(), "an equal run got other batches"
             total += kills
     print(f"# {total} kills of {' or '.join(actions)}", flush=True)
 
@@ -563,6 +600,12 @@ def killed_clients_resume_without_loss_or_repetition():
 @test
 def whoever_is_killed_no_record_is_lost_or_repeated():
     check_kills(["worker", "dispatcher", "client", "all"])
+
+
+@test
+def equal_runs_share_batches_through_kills():
+    check_kills(["worker", "dispatcher", "client", "all"], 2, equal=2)
+    check_kills(["worker", "client"], 1, ["--keep", "3MB"], equal=2)
 
 
 @test
