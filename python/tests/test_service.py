@@ -1,5 +1,6 @@
 """Batches made by the workers of a service, as processes of their own."""
 
+import ctypes
 import json
 import pathlib
 import random
@@ -198,3 +199,15 @@ def test_a_service_with_tls(command: str, tmp_path: pathlib.Path) -> None:
         for process in (dispatcher, worker):
             process.kill()
             process.communicate()
+
+
+def test_loaders_of_equal_batches_do_not_see_what_others_write(service: str) -> None:
+    pipe = hr.range(1000, field="label").shuffle().one_hot(1000).batch(100)  # shared memory holds a batch
+    wanted = [np.asarray(batch["label"]).copy() for batch in pipe.loader(seed=3)]
+    loaders = [iter(pipe.loader(seed=3, service=service)) for _ in range(3)]
+    for index, expected in enumerate(wanted):
+        batches = [next(loader) for loader in loaders]
+        for batch in batches:
+            values = np.asarray(batch["label"])
+            assert np.array_equal(values, expected), index
+            ctypes.memset(values.ctypes.data, 1, values.nbytes)  # as a framework may that takes DLPack

@@ -14,7 +14,16 @@
 #include "core/alloc.h"
 #include "wire/value.h"
 
+#define OPEN_FILES_MAX 256u
+
 /* ---- the desk ---- */
+
+/* A tensor of a loan: in a segment's mapping, or in one of its own. */
+struct piece {
+    struct hr_mapping *mapping; /* a reference, or NULL */
+    char *own;
+    size_t own_bytes;
+};
 
 struct borrow {
     struct borrow *next; /* when it has come back */
@@ -22,7 +31,7 @@ struct borrow {
     uint64_t connection, frame;
     struct hr_buffer *body;
     size_t count;
-    struct hr_mapping *mappings[HR_SCHEMA_FIELDS_MAX];
+    struct piece pieces[HR_SCHEMA_FIELDS_MAX];
 };
 
 struct hr_desk {
@@ -104,14 +113,32 @@ struct hr_mapping {
     atomic_size_t refs;
     char *base;
     size_t bytes;
+    int fd; /* -1: too many are open */
 };
+
+static atomic_uint open_files; /* that mappings of this process keep */
 
 static void unref_mapping(struct hr_mapping *mapping)
 {
     if (mapping == NULL || atomic_fetch_sub(&mapping->refs, 1) > 1)
         return;
     munmap(mapping->base, mapping->bytes);
+    if (mapping->fd >= 0) {
+        close(mapping->fd);
+        atomic_fetch_sub(&open_files, 1);
+    }
     hr__free(mapping);
+}
+
+/* Keeps the file open for mappings of parts of it, unless there are many: descriptors are
+ * the program's. */
+static void keep_file(struct hr_mapping *mapping, int fd)
+{
+    mapping->fd = -1;
+    if (atomic_fetch_add(&open_files, 1) < OPEN_FILES_MAX)
+        mapping->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (mapping->fd < 0)
+        atomic_fetch_sub(&open_files, 1);
 }
 
 static enum hr_err malformed(struct hr_error *reterr, const char *what)
@@ -153,6 +180,7 @@ map(int fd, uint64_t bytes, struct hr_mapping **ret_mapping, struct hr_error *re
         return hr__fail(reterr, HR_ERR_MEMORY, "cannot map %llu bytes of shared memory",
                         (unsigned long long)bytes);
     }
+    keep_file(mapping, fd);
     *ret_mapping = mapping;
     return HR_OK;
 }
@@ -185,6 +213,15 @@ void hr__borrow_finish(struct hr_borrower *borrower)
 
 /* ---- loans ---- */
 
+static void end_pieces(struct borrow *borrow)
+{
+    for (size_t i = 0; i < borrow->count; i++) {
+        unref_mapping(borrow->pieces[i].mapping);
+        if (borrow->pieces[i].own != NULL)
+            munmap(borrow->pieces[i].own, borrow->pieces[i].own_bytes);
+    }
+}
+
 /* The last batch is gone. */
 static void give_back(void *user)
 {
@@ -192,8 +229,7 @@ static void give_back(void *user)
     struct hr_desk *desk = borrow->desk;
 
     hr_buffer_unref(borrow->body);
-    for (size_t i = 0; i < borrow->count; i++)
-        unref_mapping(borrow->mappings[i]);
+    end_pieces(borrow);
     pthread_mutex_lock(&desk->lock);
     if (desk->closed) {
         hr__free(borrow);
@@ -206,6 +242,28 @@ static void give_back(void *user)
     pthread_mutex_unlock(&desk->lock);
 }
 
+/* A copy of the tensor, which this process may write to: of the pages that it does write
+ * to, or without the file of all. */
+static enum hr_err map_own(const struct hr_mapping *mapping, size_t offset, size_t bytes,
+                           struct piece *piece, char **ret_data, struct hr_error *reterr)
+{
+    size_t skip = offset % (size_t)sysconf(_SC_PAGESIZE);
+    int flags = MAP_PRIVATE | MAP_NORESERVE | (mapping->fd < 0 ? MAP_ANONYMOUS : 0);
+
+    piece->own_bytes = skip + bytes;
+    piece->own = mmap(NULL, piece->own_bytes, PROT_READ | PROT_WRITE, flags, mapping->fd,
+                      mapping->fd < 0 ? 0 : (off_t)(offset - skip));
+    if (piece->own == MAP_FAILED) {
+        piece->own = NULL;
+        return hr__fail(reterr, HR_ERR_MEMORY, "cannot map %zu bytes of a batch",
+                        piece->own_bytes);
+    }
+    if (mapping->fd < 0)
+        memcpy(piece->own + skip, mapping->base + offset, bytes);
+    *ret_data = piece->own + skip;
+    return HR_OK;
+}
+
 static enum hr_err
 find_piece(const struct hr_borrower *borrower, const struct hr_loan_piece *piece,
            struct borrow *borrow, struct hr_borrowed *ret, struct hr_error *reterr)
@@ -213,16 +271,25 @@ find_piece(const struct hr_borrower *borrower, const struct hr_loan_piece *piece
     struct hr_mapping *mapping =
         piece->segment < HR_SEGMENTS_MAX ? borrower->mappings[piece->segment] : NULL;
 
-    if (mapping == NULL || piece->zero != 0 || piece->bytes == 0 ||
+    char *data;
+
+    if (mapping == NULL || piece->common > 1 || piece->bytes == 0 ||
         piece->offset % HR_WIRE_ALIGN != 0 || piece->bytes % HR_WIRE_ALIGN != 0 ||
         !hr__wire_inside(mapping->bytes, piece->offset, piece->bytes) ||
         piece->bytes > HR_FRAME_DATA_MAX - ret->far_bytes)
         return malformed(reterr, "a tensor lies outside of its segment");
-    ret->far[ret->far_count++] = (struct hr_wire_far){
-        .bytes = (size_t)piece->bytes, .data = mapping->base + piece->offset};
+    data = mapping->base + piece->offset;
+    if (piece->common) {
+        HR_TRY(map_own(mapping, (size_t)piece->offset, (size_t)piece->bytes,
+                       &borrow->pieces[borrow->count], &data, reterr));
+    } else {
+        atomic_fetch_add(&mapping->refs, 1);
+        borrow->pieces[borrow->count].mapping = mapping;
+    }
+    borrow->count++;
+    ret->far[ret->far_count++] =
+        (struct hr_wire_far){.bytes = (size_t)piece->bytes, .data = data};
     ret->far_bytes += (size_t)piece->bytes;
-    atomic_fetch_add(&mapping->refs, 1);
-    borrow->mappings[borrow->count++] = mapping;
     return HR_OK;
 }
 
@@ -272,8 +339,7 @@ hr__borrow(struct hr_borrower *borrower, struct hr_desk *desk, struct hr_buffer 
             code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     }
     if (code != HR_OK) {
-        for (size_t i = 0; i < borrow->count; i++)
-            unref_mapping(borrow->mappings[i]);
+        end_pieces(borrow);
         hr__free(borrow);
         return code;
     }

@@ -17,9 +17,9 @@ struct hr_loan {
 };
 
 /* Finds where the large tensors lie; false if one is not in a segment. */
-static bool
-find_pieces(const struct hr_parcel_pieces *pieces, struct hr_loan_piece *ret_pieces,
-            const struct hr_memory_segment **ret_segments)
+static bool find_pieces(const struct hr_parcel_pieces *pieces, bool common,
+                        struct hr_loan_piece *ret_pieces,
+                        const struct hr_memory_segment **ret_segments)
 {
     for (size_t i = 1; i < pieces->count; i++) {
         const struct hr_net_part *part = &pieces->parts[i];
@@ -32,8 +32,10 @@ find_pieces(const struct hr_parcel_pieces *pieces, struct hr_loan_piece *ret_pie
         offset += (size_t)(part->data - (const char *)hr_buffer_data(part->owner));
         if (offset % HR_WIRE_ALIGN != 0)
             return false;
-        ret_pieces[i - 1] = (struct hr_loan_piece){
-            .offset = offset, .bytes = part->bytes, .segment = segment->index};
+        ret_pieces[i - 1] = (struct hr_loan_piece){.offset = offset,
+                                                   .bytes = part->bytes,
+                                                   .segment = segment->index,
+                                                   .common = common};
         ret_segments[i - 1] = segment;
     }
     return pieces->count > 1;
@@ -112,7 +114,7 @@ static void note(struct hr_lender *lender, struct hr_loan *loan)
 
 bool hr__lend(struct hr_lender *lender, struct hr_net *net, uint32_t peer,
               struct hr_pool *pool, const struct hr_frame *data,
-              const struct hr_parcel_pieces *pieces)
+              const struct hr_parcel_pieces *pieces, bool common)
 {
     const struct hr_memory_segment *segments[HR_SCHEMA_FIELDS_MAX];
     struct hr_loan_piece table[HR_SCHEMA_FIELDS_MAX];
@@ -122,7 +124,7 @@ bool hr__lend(struct hr_lender *lender, struct hr_net *net, uint32_t peer,
 
     if (!hr__net_is_local(net, peer) ||
         lender->bytes + pieces->bytes > HR_LEND_BYTES_MAX ||
-        !find_pieces(pieces, table, segments))
+        !find_pieces(pieces, common, table, segments))
         return false;
     head = make_head(table, pieces->count - 1);
     loan = head != NULL ? make_loan(pieces) : NULL;

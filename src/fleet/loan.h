@@ -7,6 +7,10 @@
  * batch that refers to them is gone, or the connection ends. The kernel frees a segment
  * with its last mapping, so no process leaves any behind, however it ends.
  *
+ * Clients may write to their batches. A tensor that several of them have (shelf.h) is
+ * mapped by each as a copy of its own (MAP_PRIVATE), of which the kernel copies the pages
+ * that are written to.
+ *
  * Both belong to one user. The client does not trust the worker's numbers: it checks
  * what it maps, and that it cannot shrink.
  */
@@ -24,7 +28,8 @@ struct hr_loan_head {
 };
 struct hr_loan_piece {
     uint64_t offset, bytes; /* multiples of 64; of the segment */
-    uint32_t segment, zero;
+    uint32_t segment;
+    uint32_t common; /* 1: other clients read it, too; 0: none does */
 };
 
 /* ---- the worker (lend.c): what a connection's client holds; under the net's lock ----
@@ -41,10 +46,11 @@ struct hr_lender {
 };
 
 /* Sends the pieces as a SHARED frame if they lie in segments of the pool, the connection
- * passes descriptors, and the client does not hold too much; false: not sent. */
+ * passes descriptors, and the client does not hold too much; false: not sent. `common`:
+ * other clients have, had or will have some of it. */
 bool hr__lend(struct hr_lender *lender, struct hr_net *net, uint32_t peer,
               struct hr_pool *pool, const struct hr_frame *data,
-              const struct hr_parcel_pieces *pieces);
+              const struct hr_parcel_pieces *pieces, bool common);
 void hr__lend_release(struct hr_lender *lender, uint64_t frame);
 void hr__lend_finish(struct hr_lender *lender);
 

@@ -285,7 +285,7 @@ struct making {
     struct asker asker;
     uint32_t follower; /* of the job's kept batches */
     bool is_shared;    /* the job has other clients */
-    bool kept;         /* one of the frame's batches is kept for them */
+    bool common;       /* one of the frame's batches was or is kept for them */
     struct hr_batch *batches[FRAME_POSITIONS_MAX]; /* NULL: that one failed */
     struct hr_parcel_item items[FRAME_POSITIONS_MAX];
     uint32_t count;
@@ -307,7 +307,6 @@ static void take_kept(struct hr_worker_process *w, struct making *m,
                       struct hr_worker_job *job, const struct hr_serve_task *task)
 {
     const struct hr_worker_peer *peer = &w->peers[task->client];
-    bool only;
 
     hr__net_lock(w->base.net);
     m->follower = peer->serial == m->asker.serial && peer->follows ? peer->follower
@@ -315,11 +314,11 @@ static void take_kept(struct hr_worker_process *w, struct making *m,
     m->is_shared = job->peers > 1;
     while (m->count < task->count) {
         struct hr_batch *batch =
-            hr__shelf_take(&job->shelf, task->position + m->count, m->follower, &only);
+            hr__shelf_take(&job->shelf, task->position + m->count, m->follower);
 
         if (batch == NULL)
             break;
-        m->kept |= !only;
+        m->common = true;
         m->batches[m->count] = batch;
         m->items[m->count] = (struct hr_parcel_item){batch, &m->last};
         m->count++;
@@ -333,7 +332,7 @@ static void keep(struct hr_worker_process *w, struct making *m, struct hr_worker
                  uint64_t number, struct hr_batch *batch)
 {
     hr__net_lock(w->base.net);
-    m->kept |= hr__shelf_put(&job->shelf, &w->keep, number, m->follower, batch);
+    m->common |= hr__shelf_put(&job->shelf, &w->keep, number, m->follower, batch);
     hr__net_unlock(w->base.net);
 }
 
@@ -375,7 +374,7 @@ static void write_pieces(struct hr_worker_process *w, struct making *m,
  * there yet. */
 struct made {
     uint32_t count;
-    bool kept; /* some are kept for others */
+    bool common; /* some are other clients', too */
 };
 
 /* No pieces if nothing was made, if the worker stops, if the client of this serial is
@@ -405,7 +404,7 @@ static struct made make_parcel(struct hr_worker_process *w, struct hr_worker_job
         write_pieces(w, m, job->outputs.bare ? schema : NULL, pieces, reterr);
     for (uint32_t i = 0; i < m->count; i++)
         hr_batch_unref(m->batches[i]);
-    made = (struct made){m->count, m->kept};
+    made = (struct made){m->count, m->common};
     hr__free(m);
     return made;
 }
@@ -453,12 +452,11 @@ static size_t send_compressed(struct hr_worker_process *w, uint32_t client,
     return part.bytes;
 }
 
-/* Under the lock; the client is the one that the task was for. What is lent may be
- * written to by its client. */
+/* Under the lock; the client is the one that the task was for. */
 static size_t
 send_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
             const struct hr_serve_task *task, const struct hr_parcel_pieces *pieces,
-            bool may_lend, const struct hr_squeeze *squeeze)
+            bool common, const struct hr_squeeze *squeeze)
 {
     const struct hr_frame frame = {.type = HR_FRAME_DATA,
                                    .position = task->position,
@@ -468,8 +466,8 @@ send_parcel(struct hr_worker_process *w, struct hr_worker_job *job,
 
     if (squeeze->body != NULL)
         sent = send_compressed(w, task->client, &frame, squeeze->body);
-    else if (!may_lend || !hr__lend(&w->peers[task->client].lender, w->base.net,
-                                    task->client, job->pool, &frame, pieces))
+    else if (!hr__lend(&w->peers[task->client].lender, w->base.net, task->client,
+                       job->pool, &frame, pieces, common))
         hr__net_send_body(w->base.net, task->client, &frame, pieces->parts,
                           pieces->count);
     most = 2 * sent > WAITING_BYTES ? 2 * sent : WAITING_BYTES;
@@ -526,7 +524,7 @@ static bool serve(struct hr_worker_process *w, struct hr_serve_task *task)
         hr__serve_shorten(&w->role, task, made.count);
     if (w->peers[task->client].serial == serial) {
         if (pieces.count > 0)
-            bytes = send_parcel(w, job, task, &pieces, !made.kept, &squeeze);
+            bytes = send_parcel(w, job, task, &pieces, made.common, &squeeze);
         else if (made.count > 0)
             refuse(w, task->client, job->error.code != HR_OK ? &job->error : &error);
     }

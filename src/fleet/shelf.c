@@ -192,17 +192,15 @@ bool hr__shelf_has(const struct hr_shelf *shelf, uint64_t number)
 }
 
 struct hr_batch *
-hr__shelf_take(struct hr_shelf *shelf, uint64_t number, uint32_t follower, bool *ret_only)
+hr__shelf_take(struct hr_shelf *shelf, uint64_t number, uint32_t follower)
 {
     struct hr_shelf_entry *entry = find(shelf, number);
 
-    *ret_only = false;
     if (entry == NULL)
         return NULL;
     entry->got |= bit_of(follower);
     if (distance(shelf, entry) != NEVER)
         return hr_batch_ref(entry->batch);
-    *ret_only = true;
     return extract(shelf, (size_t)(entry - shelf->entries) - shelf->first);
 }
 

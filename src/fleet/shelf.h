@@ -51,10 +51,9 @@ void hr__shelf_move(struct hr_shelf *shelf, uint32_t follower, uint64_t cursor);
 void hr__shelf_leave(struct hr_shelf *shelf, struct hr_shelf_budget *budget,
                      uint32_t follower);
 
-/* A batch for this follower, with a reference of the caller's, or NULL. *ret_only: none
- * is kept, so the caller's is the last one. */
-struct hr_batch *hr__shelf_take(struct hr_shelf *shelf, uint64_t number,
-                                uint32_t follower, bool *ret_only);
+/* A batch for this follower, with a reference of the caller's, or NULL. */
+struct hr_batch *
+hr__shelf_take(struct hr_shelf *shelf, uint64_t number, uint32_t follower);
 bool hr__shelf_has(const struct hr_shelf *shelf, uint64_t number);
 
 /* A batch that was made for this follower. Keeps a reference if another one needs it, as

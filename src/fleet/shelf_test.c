@@ -31,9 +31,9 @@ static bool put(struct hr_shelf *shelf, const struct hr_shelf_budget *budget,
     return is_kept;
 }
 
-static bool take(struct hr_shelf *shelf, uint64_t number, uint32_t follower, bool *only)
+static bool take(struct hr_shelf *shelf, uint64_t number, uint32_t follower)
 {
-    struct hr_batch *batch = hr__shelf_take(shelf, number, follower, only);
+    struct hr_batch *batch = hr__shelf_take(shelf, number, follower);
 
     hr_batch_unref(batch);
     return batch != NULL;
@@ -44,8 +44,6 @@ TEST(a_batch_is_kept_until_all_have_it)
     struct hr_shelf_budget budget = {.most = SOME};
     struct hr_shelf shelf = {0};
     uint32_t a = hr__shelf_join(&shelf, &budget, 0), b, c;
-    bool only;
-
     CHECK(!put(&shelf, &budget, 0, a)); /* nobody else is there */
     b = hr__shelf_join(&shelf, &budget, 0);
     c = hr__shelf_join(&shelf, &budget, 2);
@@ -53,10 +51,10 @@ TEST(a_batch_is_kept_until_all_have_it)
     CHECK(put(&shelf, &budget, 1, a));
     CHECK(put(&shelf, &budget, 2, a));
     CHECK(!put(&shelf, &budget, 2, b)); /* the first one stays */
-    CHECK(take(&shelf, 1, b, &only) && only);
-    CHECK(!take(&shelf, 1, b, &only));
+    CHECK(take(&shelf, 1, b));
+    CHECK(!take(&shelf, 1, b));
     CHECK(hr__shelf_has(&shelf, 2));
-    CHECK(take(&shelf, 2, c, &only) && only);
+    CHECK(take(&shelf, 2, c));
     CHECK_EQ_INT(shelf.bytes, 0);
     hr__shelf_finish(&shelf, &budget);
     CHECK_EQ_INT(budget.jobs, 0);
@@ -90,8 +88,6 @@ TEST(who_is_far_behind_crowds_out_nobody)
     uint32_t first = hr__shelf_join(&shelf, &budget, 1000),
              second = hr__shelf_join(&shelf, &budget, 1000);
     uint64_t missed = 0, got_last = 0;
-    bool only;
-
     (void)hr__shelf_join(&shelf, &budget, 0); /* it takes nothing */
     for (uint64_t i = 1000; i < 1100; i++) {
         (void)put(&shelf, &budget, i, first);
@@ -99,7 +95,7 @@ TEST(who_is_far_behind_crowds_out_nobody)
         CHECK(shelf.bytes <= budget.most);
         if (i < 1003)
             continue;
-        missed += !take(&shelf, i - 3, second, &only); /* it is three behind */
+        missed += !take(&shelf, i - 3, second); /* it is three behind */
         hr__shelf_move(&shelf, second, i - 2);
         got_last = i - 3;
     }
@@ -144,15 +140,13 @@ TEST(more_clients_than_count_find_what_is_kept)
     struct hr_shelf_budget budget = {.most = SOME};
     struct hr_shelf shelf = {0};
     uint32_t last = 0;
-    bool only;
-
     for (uint32_t i = 0; i < HR_SHELF_FOLLOWERS; i++)
         last = hr__shelf_join(&shelf, &budget, 0);
     CHECK_EQ_INT(last, HR_SHELF_FOLLOWERS - 1);
     CHECK_EQ_INT(hr__shelf_join(&shelf, &budget, 0), HR_SHELF_NOBODY);
     CHECK(put(&shelf, &budget, 0, HR_SHELF_NOBODY));
-    CHECK(take(&shelf, 0, HR_SHELF_NOBODY, &only) && !only);
-    CHECK(take(&shelf, 0, 5, &only) && !only);
+    CHECK(take(&shelf, 0, HR_SHELF_NOBODY));
+    CHECK(take(&shelf, 0, 5));
     hr__shelf_leave(&shelf, &budget, HR_SHELF_NOBODY);
     hr__shelf_finish(&shelf, &budget);
 }
@@ -176,11 +170,9 @@ TEST(random_followers_make_each_batch_once_while_all_fits)
             ids[i] = hr__shelf_join(&shelf, &budget, 0);
         while (left > 0) {
             uint32_t i = (uint32_t)(hr__rng_u64(&rng) % count);
-            bool only;
-
             if (at[i] == end)
                 continue;
-            if (!take(&shelf, at[i], ids[i], &only)) {
+            if (!take(&shelf, at[i], ids[i])) {
                 made++;
                 (void)put(&shelf, &budget, at[i], ids[i]);
             }
