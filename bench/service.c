@@ -7,9 +7,10 @@
  * the reader of the bare stream. A worker also makes what it sends: "bare, made" copies
  * each batch from the file before it sends it, and "the worker's graph alone" is a run
  * without a service on the worker's core. With TLS, the certificate is made by the
- * command openssl. One-hot rows cost little more than a memset to
- * make. All figures are per 1000 bytes: 1000 / ns is
- * GB/s; for records, ns are per record.
+ * command openssl. Four runs of the same batches, each as fast as one, share what the
+ * worker makes; their CPU time is the worker's. One-hot rows cost little more than a
+ * memset to make. All figures are per 1000 bytes: 1000 / ns is GB/s; for records, ns are
+ * per record.
  */
 #include "measure.h"
 
@@ -60,6 +61,9 @@ static const struct what images = {.group = "batches of 256x224x224x3 u8",
                                    .count = 48};
 /* What it costs to make them is a memset. */
 static const struct what zeros = {.group = "batches of 64 one-hot rows of 602 kB",
+                                  .graph = "  - source.range: {n: 4096, field: label}\n"
+                                           "  - tensor.one_hot: {classes: 150528}\n"
+                                           "  - batch.stack: {size: 64}\n",
                                   .item_bytes = IMAGE_BYTES * 4,
                                   .items = BATCH,
                                   .batch = 64,
@@ -76,6 +80,17 @@ static const struct what records = {.group = "records of 1000 bytes, one by one"
                                     .message = (size_t)256 << 10,
                                     .warm = RECORDS / 2,
                                     .count = RECORDS * 2};
+
+/* What costs something to make; figures are per record. */
+static const struct what spins = {.group = "records of 100 us, by one and by four runs",
+                                  .graph = "  - source.range: {n: 100000}\n"
+                                           "  - debug.spin: {us: 100}\n"
+                                           "  - batch.stack: {size: 16}\n",
+                                  .item_bytes = 1000,
+                                  .batch = 16,
+                                  .warm = 100,
+                                  .count = 400};
+#define RUNS 4
 
 /* ---- data ---- */
 
@@ -329,12 +344,9 @@ static struct hr_graph *parse(const struct what *what)
     struct hr_graph *graph = NULL;
     char text[5000], path[4096];
 
-    if (what->file == NULL)
-        snprintf(text, sizeof text,
-                 "headrace: 1\npipeline:\n  - source.range: {n: 4096, field: label}\n"
-                 "  - tensor.one_hot: {classes: %zu}\n  - batch.stack: {size: %zu}\n",
-                 what->item_bytes / 4, what->batch);
-    else {
+    if (what->file == NULL) {
+        snprintf(text, sizeof text, "headrace: 1\npipeline:\n%s", what->graph);
+    } else {
         data_path(what, path, sizeof path);
         snprintf(text, sizeof text,
                  "headrace: 1\npipeline:\n  - source.npy: {path: %s}\n%s", path,
@@ -399,6 +411,30 @@ static void run(struct bench *bench, const char *row, const struct what *what,
     hr_graph_unref(graph);
 }
 
+/* Several runs of the same batches at the same speed; the time is that of one. */
+static void run_equal(struct bench *bench, const char *row, size_t count,
+                      const struct service *service)
+{
+    struct hr_graph *graph = parse(&spins);
+    struct hr_iter *iters[RUNS];
+    double wall = 0, cpu = 0;
+
+    for (size_t i = 0; i < count; i++)
+        iters[i] = open_run(graph, service->dispatcher.address, NULL);
+    for (size_t i = 0; i < spins.warm + spins.count; i++) {
+        if (i == spins.warm) {
+            wall = bench_now();
+            cpu = bench_cpu_of(service->worker.pid);
+        }
+        for (size_t k = 0; k < count; k++)
+            next(iters[k]);
+    }
+    add(bench, row, &spins, bench_now() - wall, bench_cpu_of(service->worker.pid) - cpu);
+    for (size_t i = 0; i < count; i++)
+        hr_iter_close(iters[i]);
+    hr_graph_unref(graph);
+}
+
 /* The median time from opening a run to its first record, in ms. */
 static double first_record(const char *service, double spread[2])
 {
@@ -435,12 +471,13 @@ static void tf_data(struct bench *bench)
     bench_fact(bench, "tf.data service", "%s", line);
 }
 
-static struct service start_service(const char *flag)
+/* `more`: of the worker, or NULL. */
+static struct service start_service(const char *more)
 {
     struct service s = {.dispatcher =
                             start(0, "dispatcher", "--listen", "127.0.0.1:0", NULL)};
 
-    s.worker = start(0, "worker", "--dispatcher", s.dispatcher.address, flag);
+    s.worker = start(0, "worker", "--dispatcher", s.dispatcher.address, more);
     return s;
 }
 
@@ -509,12 +546,15 @@ static void claims(struct bench *bench, bool secured)
     bench->group = records.group;
     bench_claim_ratio(bench, "bare stream / service, records", "bare TCP stream",
                       "service, TCP", false, true, 0.9);
+    bench->group = spins.group;
+    bench_claim_ratio(bench, "one run / each of four equal runs", "one run",
+                      "four equal runs, each", false, true, 0.95);
 }
 
 int main(int argc, char **argv)
 {
     static struct bench bench;
-    struct service tcp, shared, tls = {.ca = NULL};
+    struct service tcp, shared, alone, tls = {.ca = NULL};
     double spread[2];
     bool secured;
 
@@ -525,12 +565,17 @@ int main(int argc, char **argv)
     bench.cpu_heading = "CPU ns";
     tcp = start_service("--tcp-only");
     shared = start_service(NULL);
+    alone = start_service("--keep=0");
     secured = start_secure(&tls);
     pin(1);
     for (int i = 0; i < bench.rounds; i++) {
         measure(&bench, &images, &tcp, &shared, &tls);
         measure(&bench, &zeros, &tcp, &shared, &tls);
         measure(&bench, &records, &tcp, &shared, &tls);
+        bench_group(&bench, spins.group);
+        run_equal(&bench, "one run", 1, &shared);
+        run_equal(&bench, "four equal runs, each", RUNS, &shared);
+        run_equal(&bench, "four runs that share nothing, each", RUNS, &alone);
     }
     claims(&bench, secured);
     bench_claim_value(&bench, "ms from opening a run to its first record",
@@ -540,6 +585,7 @@ int main(int argc, char **argv)
     bench_print(&bench);
     stop_service(&tcp);
     stop_service(&shared);
+    stop_service(&alone);
     if (secured)
         stop_service(&tls);
     return 0;
