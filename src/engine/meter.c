@@ -12,7 +12,8 @@
 
 /* One reading costs 0.2 percent of this. */
 #define PERIOD_NS 100000.0
-/* Between two readings while the consumer takes batches that are ready. */
+/* Between two readings, at least, while the consumer takes batches that are ready; and
+ * only once that has taken a period in all. */
 #define IDLE_PERIODS 100
 
 static size_t bucket_count(const struct hr_meter *meter)
@@ -146,7 +147,8 @@ void hr__meter_leave(struct hr_meter *meter)
     go_to(meter, hr__meter_outside(meter));
     from = meter->read_at > meter->entered_at ? meter->read_at : meter->entered_at;
     if (meter->since - from > meter->period ||
-        meter->since - meter->read_at > IDLE_PERIODS * meter->period)
+        (meter->since - meter->read_at > IDLE_PERIODS * meter->period &&
+         inside_ns(meter) > PERIOD_NS))
         read_clock(meter);
 }
 
