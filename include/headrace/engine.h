@@ -87,7 +87,8 @@ struct hr_iter_options {
      * hr_iter_demand. 0: all threads work. */
     double demand;
     bool uncached; /* caches (flow.cache) are not used, to see what a run takes without */
-    /* "host:port" of a dispatcher (headrace/service.h) whose workers make the batches;
+    /* "host:port" of a dispatcher (headrace/service.h) whose workers make the batches, or
+     * several with commas between them, of which the next one is used when one is gone;
      * NULL: this process does. The batches and states are the same; either resumes the
      * other. Workers make whole batches if batches can be made one by one; then threads
      * and variant are theirs, and memory_bytes bounds what is received and not taken.

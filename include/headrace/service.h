@@ -55,7 +55,8 @@ struct hr_dispatcher_options {
 };
 
 struct hr_worker_options {
-    const char *dispatcher; /* "host:port" */
+    const char *dispatcher; /* "host:port"; several, at most 8, with commas between them:
+                               the worker serves the runs of each */
     const char *listen;     /* for clients: "host:port"; port 0: one that is free */
     const char *address; /* "host:port" at which clients reach it; NULL: as it listens */
     uint32_t peers_max;  /* connections of clients, and the dispatcher's */

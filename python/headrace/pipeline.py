@@ -633,7 +633,8 @@ class Pipeline(Methods):
             service: "host:port" of a dispatcher (`headrace dispatcher`) whose workers make the batches: the same
                 batches, in order, and the same states as without it. Where the pipeline filters, expands, packs or
                 calls Python functions, workers make the records up to there, or up to `distribute`, and this
-                process does the rest. None (default): that of `distribute`, if any, else this process makes them.
+                process does the rest. Several, as "a:7070,b:7070": the next one when one is gone. None (default):
+                that of `distribute`, if any, else this process makes them.
             service_token_file: a file with the service's token; None (default): HEADRACE_TOKEN_FILE or
                 HEADRACE_TOKEN in the environment, if the service has one.
             service_tls_ca: talk TLS with the service: a PEM file with the CAs that signed its certificates; None

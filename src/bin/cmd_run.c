@@ -72,8 +72,9 @@ static const struct cli_option run_table[] = {
      "how to split records that do not divide evenly: some ranks get one more (default), the "
      "remainder is dropped, or ranks are filled up with records from the beginning, which pad "
      "marks in a field \"valid\""},
-    {"service", 0, CLI_TEXT, AT(service), "HOST:PORT",
-     "let the workers of this dispatcher (headrace dispatcher) make the batches"},
+    {"service", 0, CLI_TEXT, AT(service), "HOST:PORT,...",
+     "let the workers of this dispatcher (headrace dispatcher) make the batches; of several, the "
+     "next one when one is gone"},
     {"service-after", 0, CLI_TEXT, AT(after), "NODE",
      "with --service: workers run the graph up to this node, this process the rest; "
      "default: as far as workers can"},

@@ -37,8 +37,8 @@ struct worker_options {
 
 /* clang-format off */
 static const struct cli_option worker_table[] = {
-    {"dispatcher", 0, CLI_TEXT, AT(dispatcher), "HOST:PORT",
-     "make batches for the runs of this dispatcher (headrace dispatcher)"},
+    {"dispatcher", 0, CLI_TEXT, AT(dispatcher), "HOST:PORT,...",
+     "make batches for the runs of this dispatcher (headrace dispatcher), or of all of up to 8"},
     {"listen", 0, CLI_TEXT, AT(listen), "HOST:PORT",
      "where clients connect; port 0: a free one; default 127.0.0.1:0"},
     {"address", 0, CLI_TEXT, AT(address), "HOST:PORT",

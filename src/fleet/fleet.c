@@ -8,7 +8,55 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/alloc.h"
 #include "core/kill_point.h"
+#include "net/address.h"
+
+/* One of them, up to a comma. */
+static enum hr_err add_address(struct hr_fleet_list *list, const char *text, size_t bytes,
+                               struct hr_error *reterr)
+{
+    struct sockaddr_storage at;
+    socklen_t length;
+    enum hr_err code;
+
+    list->items[list->count] = hr__strndup(text, bytes);
+    if (list->items[list->count] == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    code = hr__address_parse_number(list->items[list->count++], &at, &length, reterr);
+    return code == HR_ERR_NOT_FOUND ? HR_OK : code; /* a name */
+}
+
+enum hr_err
+hr__fleet_list(const char *text, struct hr_fleet_list *ret_list, struct hr_error *reterr)
+{
+    struct hr_fleet_list list = {0};
+    enum hr_err code = HR_OK;
+
+    for (const char *at = text; code == HR_OK && at != NULL;) {
+        size_t bytes = strcspn(at, ",");
+
+        if (list.count == HR_FLEET_DISPATCHERS)
+            code =
+                hr__fail(reterr, HR_ERR_ARGUMENT, "at most %u dispatchers, not '%.100s'",
+                         HR_FLEET_DISPATCHERS, text);
+        else
+            code = add_address(&list, at, bytes, reterr);
+        at = at[bytes] == ',' ? at + bytes + 1 : NULL;
+    }
+    if (code == HR_OK)
+        *ret_list = list;
+    else
+        hr__fleet_list_finish(&list);
+    return code;
+}
+
+void hr__fleet_list_finish(struct hr_fleet_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        hr__free(list->items[i]);
+    list->count = 0;
+}
 
 enum hr_err hr__fleet_nonce(uint64_t *ret_nonce, struct hr_error *reterr)
 {

@@ -21,6 +21,17 @@
 
 #define HR_FLEET_TEAM_MAX HR_ACTION_WORKERS_MAX /* workers that a client uses */
 
+/* Addresses of dispatchers, of which each serves by itself: "host:port,host:port". The
+ * texts are the list's. HR_ERR_ARGUMENT, HR_ERR_MEMORY. */
+#define HR_FLEET_DISPATCHERS 8u
+struct hr_fleet_list {
+    size_t count;
+    char *items[HR_FLEET_DISPATCHERS];
+};
+HR_CHECK enum hr_err
+hr__fleet_list(const char *text, struct hr_fleet_list *ret_list, struct hr_error *reterr);
+void hr__fleet_list_finish(struct hr_fleet_list *list);
+
 /* A random number for an incarnation of a process; never 0. HR_ERR_IO. */
 HR_CHECK enum hr_err hr__fleet_nonce(uint64_t *ret_nonce, struct hr_error *reterr);
 

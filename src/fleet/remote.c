@@ -37,8 +37,9 @@ struct hr_remote {
     struct hr_graph *graph; /* a reference */
     struct hr_outputs outputs;
     struct hr_str job;
-    char *address; /* of the dispatcher */
-    char *state;   /* that it resumed from, or NULL */
+    char *address; /* of the dispatcher, or of several: */
+    struct hr_fleet_list addresses;
+    char *state; /* that it resumed from, or NULL */
     struct hr_net *net;
     pthread_t thread;
     uint64_t open_ns;
@@ -53,6 +54,7 @@ struct hr_remote {
     uint64_t last_connection; /* to a worker */
     struct hr_roster roster;
     uint32_t dispatcher; /* its connection, made or not; 0: none */
+    size_t at;           /* which of the addresses that is, or the next one */
     uint64_t retry_ns;
     uint64_t patient_ns;   /* the run fails if it is not accepted in JOIN_NS from here */
     bool full;             /* the dispatcher said so on this connection */
@@ -117,6 +119,7 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     }
     if (peer == r->dispatcher) {
         r->dispatcher = 0;
+        r->at = (r->at + 1) % r->addresses.count;
         r->retry_ns = r->full ? now + HR_FLEET_FULL_NS : retry;
         r->full = false;
     }
@@ -278,6 +281,16 @@ dial(struct hr_remote *r, const char *address, uint64_t *retry_ns, uint64_t now)
     return 0;
 }
 
+/* The next one if this one cannot be reached. */
+static void dial_dispatcher(struct hr_remote *r, uint64_t now)
+{
+    if (now < r->retry_ns)
+        return;
+    r->dispatcher = dial(r, r->addresses.items[r->at], &r->retry_ns, now);
+    if (r->dispatcher == 0)
+        r->at = (r->at + 1) % r->addresses.count;
+}
+
 /* On this host if it is there. */
 static void
 dial_worker(struct hr_remote *r, struct hr_roster_worker *worker, uint64_t now)
@@ -349,7 +362,7 @@ static void on_tick(void *user)
     if (r->error.code != HR_OK)
         return;
     if (r->dispatcher == 0)
-        r->dispatcher = dial(r, r->address, &r->retry_ns, now);
+        dial_dispatcher(r, now);
     if (r->joined)
         dial_workers(r, now);
     hr__client_tick(&r->client, now, &r->actions);
@@ -415,6 +428,17 @@ static void wake(void *user)
     hr__net_wake(user);
 }
 
+/* Begins to connect to the first dispatcher that has an address. */
+static enum hr_err connect_first(struct hr_remote *r, struct hr_error *reterr)
+{
+    enum hr_err code = HR_ERR_ARGUMENT;
+
+    for (r->at = 0; code != HR_OK && r->at < r->addresses.count; r->at++)
+        code = hr__net_connect(r->net, r->addresses.items[r->at], &r->dispatcher, reterr);
+    r->at--;
+    return code;
+}
+
 static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *options,
                         bool bare, struct hr_error *reterr)
 {
@@ -458,6 +482,7 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
     r->address = hr__strdup(options->service);
     if (r->address == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    HR_TRY(hr__fleet_list(r->address, &r->addresses, reterr));
     HR_TRY(hr__token_load(options->service_token_file, &net.token, reterr));
     HR_TRY(hr__tls_open(&tls, HR_TLS_CONNECTS, &net.tls, reterr));
     HR_TRY(hr__net_open(&net, &r->net, reterr));
@@ -469,7 +494,7 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
     r->outputs.options.service_tls_ca = r->outputs.options.service_tls_name = NULL;
     r->outputs.options.service_tls_cert = r->outputs.options.service_tls_key = NULL;
     r->outputs.options.service_compress = NULL;
-    HR_TRY(hr__net_connect(r->net, r->address, &r->dispatcher, reterr));
+    HR_TRY(connect_first(r, reterr));
     return hr__thread_start(&r->thread, "hr-client", loop, r, reterr);
 }
 
@@ -491,6 +516,7 @@ static void finish(struct hr_remote *r)
     hr__cursor_finish(&r->cursor);
     hr__actions_finish(&r->actions);
     hr__str_finish(&r->job);
+    hr__fleet_list_finish(&r->addresses);
     hr__free(r->address);
     hr__free(r->state);
     pthread_cond_destroy(&r->ready);

@@ -53,7 +53,7 @@ void hr__squeeze_tell(struct hr_worker_process *w, uint64_t now)
 {
     struct hr_frame frame = {.type = HR_FRAME_TRAFFIC};
 
-    if (w->role.dispatcher == 0 || now - w->told_ns < TELL_NS)
+    if (now - w->told_ns < TELL_NS)
         return;
     for (uint32_t i = 1; i <= w->peers_max; i++)
         if (w->peers[i].link.reviewed_ns != 0 && !hr__net_is_local(w->base.net, i))
@@ -68,7 +68,9 @@ void hr__squeeze_tell(struct hr_worker_process *w, uint64_t now)
     frame.position = w->shared;
     frame.u.traffic.made = w->tcp_made;
     frame.u.traffic.sent = w->tcp_sent;
-    hr__net_send(w->base.net, w->role.dispatcher, &frame);
+    for (size_t i = 0; i < HR_SERVE_DISPATCHERS; i++)
+        if (w->role.dispatchers[i] != 0)
+            hr__net_send(w->base.net, w->role.dispatchers[i], &frame);
 }
 
 /* ---- the maker ---- */

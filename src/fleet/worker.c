@@ -31,6 +31,17 @@ static void perform(struct hr_worker_process *w)
     pthread_cond_signal(&w->work);
 }
 
+_Static_assert(HR_FLEET_DISPATCHERS <= HR_SERVE_DISPATCHERS, "the role takes them");
+
+/* The dispatcher at the other end, or NULL. */
+static struct hr_worker_dispatcher *find_link(struct hr_worker_process *w, uint32_t peer)
+{
+    for (size_t i = 0; i < w->dispatchers.count; i++)
+        if (peer != 0 && w->links[i].peer == peer)
+            return &w->links[i];
+    return NULL;
+}
+
 /* ---- jobs ---- */
 
 static struct hr_worker_job *
@@ -93,7 +104,7 @@ take_job(struct hr_worker_process *w, uint32_t peer, const void *text, size_t by
     struct hr_str kin;
 
     hr__str_init(&kin);
-    if (p->job != NULL || peer == w->link) {
+    if (p->job != NULL || find_link(w, peer) != NULL) {
         hr__fail(&error, HR_ERR_STATE, "a JOB frame is not expected here");
     } else if (hr__job_kin(text, bytes, &kin, &error) == HR_OK) {
         job = find_job(w, &kin);
@@ -187,7 +198,7 @@ brings_job(struct hr_worker_process *w, uint32_t peer, const struct hr_frame *fr
     const struct hr_worker_job *job = w->peers[peer].job;
     struct hr_error error = {0};
 
-    if (peer == w->link || frame->type != HR_FRAME_HELLO ||
+    if (find_link(w, peer) != NULL || frame->type != HR_FRAME_HELLO ||
         (job != NULL && w->peers[peer].job_id == frame->job))
         return true;
     hr__fail(&error, HR_ERR_STATE, "a JOB frame must come before HELLO");
@@ -227,7 +238,9 @@ static void drain(struct hr_worker_process *w)
 
     if (w->drain_until_ns == 0) {
         w->drain_until_ns = now + w->drain_ns;
-        hr__net_send(net_of(w), w->link, &goodbye);
+        for (size_t i = 0; i < w->dispatchers.count; i++)
+            if (hr__serve_is_dispatcher(&w->role, w->links[i].peer))
+                hr__net_send(net_of(w), w->links[i].peer, &goodbye);
         HR_KILL_POINT("drain.begun");
     }
     if (w->leave_until_ns == 0 && (has_sent_all(w) || now >= w->drain_until_ns))
@@ -253,20 +266,22 @@ static void on_woken(void *user)
 }
 
 /* A dispatcher that will never take this worker ends it: its error is that of the run. */
-static void
-give_up(struct hr_worker_process *w, enum hr_err code, const char *what, const char *why)
+static void give_up(struct hr_worker_process *w, const struct hr_worker_dispatcher *link,
+                    enum hr_err code, const char *what, const char *why)
 {
     if (w->base.error.code == HR_OK)
-        hr__fail(&w->base.error, code, "the dispatcher at %s %s: %s", w->dispatcher, what,
-                 why);
+        hr__fail(&w->base.error, code, "the dispatcher at %s %s: %s",
+                 w->dispatchers.items[link - w->links], what, why);
     hr__net_stop(net_of(w));
 }
 
 static void
 take_refusal(struct hr_worker_process *w, uint32_t peer, const struct hr_frame *frame)
 {
-    if (peer == w->link && !hr__client_is_passing(frame->u.error.code))
-        give_up(w, frame->u.error.code, "refuses this worker", frame->u.error.text);
+    const struct hr_worker_dispatcher *link = find_link(w, peer);
+
+    if (link != NULL && !hr__client_is_passing(frame->u.error.code))
+        give_up(w, link, frame->u.error.code, "refuses this worker", frame->u.error.text);
 }
 
 static void
@@ -278,7 +293,7 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
         take_job(w, peer, hr_buffer_data(data), hr_buffer_bytes(data));
     else if (frame->type == HR_FRAME_ERROR)
         take_refusal(w, peer, frame);
-    else if (frame->type == HR_FRAME_GOODBYE && peer == w->link)
+    else if (frame->type == HR_FRAME_GOODBYE && find_link(w, peer) != NULL)
         __atomic_store_n(&w->base.drains, true, __ATOMIC_RELEASE);
     else if (frame->type == HR_FRAME_RELEASE)
         hr__lend_release(&w->peers[peer].lender, frame->position);
@@ -301,15 +316,16 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
 {
     struct hr_worker_process *w = user;
     struct hr_worker_job *job = w->peers[peer].job;
+    struct hr_worker_dispatcher *link = find_link(w, peer);
 
     hr__lend_finish(&w->peers[peer].lender);
     hr__serve_lost(&w->role, peer);
     review_follower(w, peer);
-    if (peer == w->link) {
-        w->link = 0;
-        w->retry_ns = hr__now_ns() + HR_FLEET_RETRY_NS;
+    if (link != NULL) {
+        link->peer = 0;
+        link->retry_ns = hr__now_ns() + HR_FLEET_RETRY_NS;
         if (why->code == HR_ERR_DENIED || why->code == HR_ERR_UNSUPPORTED)
-            give_up(w, why->code, "and this worker cannot talk", why->message);
+            give_up(w, link, why->code, "and this worker cannot talk", why->message);
     }
     w->peers[peer] = (struct hr_worker_peer){0};
     if (job != NULL) {
@@ -328,16 +344,27 @@ static void on_sent(void *user, uint32_t peer)
     pthread_cond_signal(&w->work);
 }
 
+static void dial(struct hr_worker_process *w, uint64_t now)
+{
+    for (size_t i = 0; i < w->dispatchers.count; i++) {
+        struct hr_worker_dispatcher *link = &w->links[i];
+
+        if (link->peer != 0 || now < link->retry_ns)
+            continue;
+        link->retry_ns = now + HR_FLEET_RETRY_NS;
+        if (hr__net_connect(net_of(w), w->dispatchers.items[i], &link->peer, NULL) !=
+            HR_OK)
+            link->peer = 0; /* tried again */
+    }
+}
+
 static void on_tick(void *user)
 {
     struct hr_worker_process *w = user;
     uint64_t now = hr__now_ns();
 
-    if (w->link == 0 && now >= w->retry_ns && !is_draining(w)) {
-        w->retry_ns = now + HR_FLEET_RETRY_NS;
-        if (hr__net_connect(net_of(w), w->dispatcher, &w->link, NULL) != HR_OK)
-            w->link = 0; /* tried again */
-    }
+    if (!is_draining(w))
+        dial(w, now);
     hr__serve_tick(&w->role, now, &w->actions);
     perform(w);
     hr__squeeze_tell(w, now);
@@ -387,7 +414,7 @@ static void close_worker(struct hr_service *service)
     hr__actions_finish(&w->actions);
     hr_pool_unref(w->pool);
     hr__free(w->peers);
-    hr__free(w->dispatcher);
+    hr__fleet_list_finish(&w->dispatchers);
     hr__free(w->address);
     pthread_cond_destroy(&w->work);
     hr__free(w);
@@ -439,10 +466,10 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
     w->threads = o->threads;
     w->keep.most = (size_t)o->keep_bytes;
     w->peers = hr__calloc((size_t)o->peers_max + 1, sizeof *w->peers);
-    w->dispatcher = hr__strdup(o->dispatcher);
     w->pool = hr_pool_create(0);
-    if (w->peers == NULL || w->dispatcher == NULL || w->pool == NULL)
+    if (w->peers == NULL || w->pool == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    HR_TRY(hr__fleet_list(o->dispatcher, &w->dispatchers, reterr));
     HR_TRY(hr__squeeze_open(w, o->compress, reterr));
     HR_TRY(hr__fleet_nonce(&serve.nonce, reterr));
     HR_TRY(hr__actions_init(&w->actions, reterr));

@@ -69,11 +69,15 @@ struct hr_worker_process {
     struct hr_service base;
     struct hr_worker role;
     struct hr_actions actions;
-    char *dispatcher, *address;
+    struct hr_fleet_list dispatchers;
+    char *address;
     uint32_t peers_max;
     int threads;
-    uint32_t link; /* the connection to the dispatcher, made or not; 0: none */
-    uint64_t retry_ns;
+    /* To each of them: the connection, made or not; 0: none. */
+    struct hr_worker_dispatcher {
+        uint32_t peer;
+        uint64_t retry_ns;
+    } links[HR_FLEET_DISPATCHERS];
     /* Draining: leases are finished until drain_until_ns, then connections closed until
      * leave_until_ns; 0: not begun. */
     uint64_t drain_ns, drain_until_ns, leave_until_ns;
@@ -128,7 +132,7 @@ HR_CHECK enum hr_err hr__squeeze_open(struct hr_worker_process *w, const char *c
 
 /* Under the lock. A client says which kinds it takes. */
 void hr__squeeze_client(struct hr_worker_process *w, uint32_t peer, unsigned kinds);
-/* Tells the dispatcher now and then what compression does, and what was shared. */
+/* Tells the dispatchers now and then what compression does, and what was shared. */
 void hr__squeeze_tell(struct hr_worker_process *w, uint64_t now);
 
 /* A frame of the maker. */

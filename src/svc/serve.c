@@ -90,7 +90,8 @@ static struct hr_serve_lease *make_room(struct hr_worker *worker)
     return found;
 }
 
-/* A range that is open already gets a later deadline. */
+/* A range that is open already gets a later deadline, and is finished for who leased it
+ * last. */
 static bool renew(struct hr_worker *worker, const struct hr_serve_lease *lease)
 {
     for (uint32_t i = 0; i < worker->lease_count; i++) {
@@ -101,13 +102,14 @@ static bool renew(struct hr_worker *worker, const struct hr_serve_lease *lease)
             open->until != lease->until || open->at > lease->from)
             continue;
         open->deadline_ns = lease->deadline_ns;
+        open->dispatcher = lease->dispatcher;
         return true;
     }
     return false;
 }
 
-static void
-take_lease(struct hr_worker *worker, const struct hr_frame *frame, uint64_t now)
+static void take_lease(struct hr_worker *worker, hr_peer dispatcher,
+                       const struct hr_frame *frame, uint64_t now)
 {
     drop_older(worker, frame->job, frame->u.lease.rank, frame->generation);
     for (uint32_t i = 0; i < frame->count; i++) {
@@ -117,6 +119,7 @@ take_lease(struct hr_worker *worker, const struct hr_frame *frame, uint64_t now)
             .job = frame->job,
             .rank = frame->u.lease.rank,
             .generation = frame->generation,
+            .dispatcher = dispatcher,
             .from = range.from,
             .at = range.from,
             .until = range.until,
@@ -134,9 +137,9 @@ finish_lease(struct hr_worker *worker, uint32_t at, struct hr_actions *actions)
     struct hr_frame *frame;
 
     remove_lease(worker, at);
-    if (worker->dispatcher == 0 || hr__actions_left(actions) == 0)
+    if (lease.dispatcher == 0 || hr__actions_left(actions) == 0)
         return; /* the lease expires there */
-    frame = hr__send(actions, worker->dispatcher, HR_FRAME_FINISHED);
+    frame = hr__send(actions, lease.dispatcher, HR_FRAME_FINISHED);
     frame->generation = lease.generation;
     frame->count = 1;
     frame->job = lease.job;
@@ -218,12 +221,25 @@ take_credit(struct hr_worker *worker, hr_peer peer, const struct hr_frame *frame
 
 /* ---- events ---- */
 
+bool hr__serve_is_dispatcher(const struct hr_worker *worker, hr_peer peer)
+{
+    for (size_t i = 0; i < HR_SERVE_DISPATCHERS; i++)
+        if (peer != 0 && worker->dispatchers[i] == peer)
+            return true;
+    return false;
+}
+
 void hr__serve_connected(struct hr_worker *worker, hr_peer dispatcher, uint64_t now,
                          struct hr_actions *actions)
 {
     struct hr_frame *frame = hr__send(actions, dispatcher, HR_FRAME_HELLO);
+    size_t at = 0;
 
-    worker->dispatcher = dispatcher;
+    while (worker->dispatchers[at] != 0) {
+        at++;
+        assert(at < HR_SERVE_DISPATCHERS);
+    }
+    worker->dispatchers[at] = dispatcher;
     worker->told_ns = now;
     frame->count = worker->options.leases_max;
     frame->u.hello.nonce = worker->options.nonce;
@@ -233,16 +249,20 @@ void hr__serve_connected(struct hr_worker *worker, hr_peer dispatcher, uint64_t 
 void hr__serve_lost(struct hr_worker *worker, hr_peer peer)
 {
     forget_client(worker, peer);
-    if (worker->dispatcher == peer)
-        worker->dispatcher = 0;
+    for (size_t i = 0; i < HR_SERVE_DISPATCHERS; i++)
+        if (worker->dispatchers[i] == peer)
+            worker->dispatchers[i] = 0;
+    for (uint32_t i = 0; i < worker->lease_count; i++)
+        if (worker->leases[i].dispatcher == peer)
+            worker->leases[i].dispatcher = 0; /* the number may be another's soon */
 }
 
 void hr__serve_frame(struct hr_worker *worker, hr_peer peer, const struct hr_frame *frame,
                      uint64_t now, struct hr_actions *actions)
 {
-    if (peer == worker->dispatcher) {
+    if (hr__serve_is_dispatcher(worker, peer)) {
         if (frame->type == HR_FRAME_LEASE)
-            take_lease(worker, frame, now);
+            take_lease(worker, peer, frame, now);
         return;
     }
     if (frame->type == HR_FRAME_HELLO && frame->u.hello.role == HR_FRAME_CLIENT)
@@ -261,9 +281,11 @@ void hr__serve_tick(struct hr_worker *worker, uint64_t now, struct hr_actions *a
     for (uint32_t i = worker->lease_count; i-- > 0;)
         if (worker->leases[i].deadline_ns <= now)
             remove_lease(worker, i);
-    if (worker->dispatcher == 0 || now - worker->told_ns < worker->options.beat_ns)
+    if (now - worker->told_ns < worker->options.beat_ns)
         return;
-    hr__send(actions, worker->dispatcher, HR_FRAME_PROGRESS);
+    for (size_t i = 0; i < HR_SERVE_DISPATCHERS; i++)
+        if (worker->dispatchers[i] != 0)
+            hr__send(actions, worker->dispatchers[i], HR_FRAME_PROGRESS);
     worker->told_ns = now;
 }
 

@@ -1,6 +1,9 @@
 /*
  * svc/serve.h - a worker: leases in, frames out.
  *
+ * It works for one or several dispatchers, which know nothing of each other: each leases
+ * to it for the clients that have joined it.
+ *
  * A worker knows its open leases and its clients' credit, and nothing that must survive
  * it. It sends the positions of a lease in order, the lowest lease of a client first, as
  * far as the client's credit goes, and beyond it one frame at the client's cursor; among
@@ -11,6 +14,8 @@
 #define HR_SVC_SERVE_H
 
 #include "svc/action.h"
+
+#define HR_SERVE_DISPATCHERS 8u
 
 struct hr_serve_options {
     uint64_t nonce;
@@ -24,6 +29,7 @@ struct hr_serve_options {
 struct hr_serve_lease {
     uint64_t id, job;
     uint32_t rank, generation;
+    hr_peer dispatcher;       /* that leased it */
     uint64_t from, at, until; /* positions of the epoch; `at` is the next one */
     uint64_t deadline_ns;
     uint32_t open; /* frames in the making */
@@ -46,9 +52,9 @@ struct hr_serve_client {
 
 struct hr_worker {
     struct hr_serve_options options;
-    hr_peer dispatcher;
-    struct hr_serve_client *clients; /* by number of the connection */
-    hr_peer top;                     /* none beyond it has joined */
+    hr_peer dispatchers[HR_SERVE_DISPATCHERS]; /* connected ones; 0: free */
+    struct hr_serve_client *clients;           /* by number of the connection */
+    hr_peer top;                               /* none beyond it has joined */
     struct hr_serve_lease *leases;
     uint32_t lease_count;
     uint64_t last_id, last_order, told_ns;
@@ -67,13 +73,16 @@ void hr__serve_finish(struct hr_worker *worker);
  * connected. */
 bool hr__serve_is_done(const struct hr_worker *worker);
 
-/* Events: a connection to the dispatcher was made; one was lost; a message came. */
+/* Events: a connection to a dispatcher was made, of HR_SERVE_DISPATCHERS at most; one was
+ * lost; a message came. */
 void hr__serve_connected(struct hr_worker *worker, hr_peer dispatcher, uint64_t now,
                          struct hr_actions *actions);
 void hr__serve_lost(struct hr_worker *worker, hr_peer peer);
 void hr__serve_frame(struct hr_worker *worker, hr_peer peer, const struct hr_frame *frame,
                      uint64_t now, struct hr_actions *actions);
 void hr__serve_tick(struct hr_worker *worker, uint64_t now, struct hr_actions *actions);
+
+bool hr__serve_is_dispatcher(const struct hr_worker *worker, hr_peer peer);
 
 /* A frame to make and send. */
 struct hr_serve_task {

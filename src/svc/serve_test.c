@@ -260,6 +260,41 @@ TEST(what_of_a_frame_is_not_there_yet_is_sent_after_others)
     hr__serve_finish(&worker);
 }
 
+TEST(each_dispatcher_hears_of_its_leases)
+{
+    const struct hr_frame *done;
+    struct hr_frame other = {HR_FRAME_LEASE, .count = 1, .generation = 1, .job = JOB};
+
+    start(8);
+    hr__serve_connected(&worker, 5, 0, fresh());
+    CHECK(sent(5, HR_FRAME_HELLO, 0) != NULL);
+    join(2, 1, 0);
+    credit(2, 1, 1000, 0);
+    lease(1, 0, 4, 0);
+    other.u.lease.ttl_ms = 1000;
+    other.u.lease.ranges[0] = (struct hr_frame_range){4, 8};
+    hr__serve_frame(&worker, 5, &other, 0, fresh());
+    check_next(0, 1);
+    CHECK(sent(DISPATCHER, HR_FRAME_FINISHED, 0) != NULL);
+    CHECK(sent(5, HR_FRAME_FINISHED, 0) == NULL);
+    check_next(4, 1);
+    done = sent(5, HR_FRAME_FINISHED, 0);
+    CHECK(done != NULL && done->u.lease.ranges[0].from == 4);
+    CHECK(sent(DISPATCHER, HR_FRAME_FINISHED, 0) == NULL);
+    hr__serve_tick(&worker, 100 * MS, fresh());
+    CHECK(sent(DISPATCHER, HR_FRAME_PROGRESS, 0) != NULL);
+    CHECK(sent(5, HR_FRAME_PROGRESS, 0) != NULL);
+
+    lease(1, 8, 12, 0);
+    hr__serve_lost(&worker, DISPATCHER);
+    CHECK(hr__serve_is_dispatcher(&worker, 5));
+    CHECK(!hr__serve_is_dispatcher(&worker, DISPATCHER));
+    check_next(8, 1); /* made, but there is nobody to tell */
+    CHECK(sent(DISPATCHER, HR_FRAME_FINISHED, 0) == NULL);
+    CHECK(sent(5, HR_FRAME_FINISHED, 0) == NULL);
+    hr__serve_finish(&worker);
+}
+
 TEST(a_lost_client_stops_its_frames_and_wrong_messages_are_refused)
 {
     struct hr_frame ack = {HR_FRAME_ACK};

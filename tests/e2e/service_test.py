@@ -592,6 +592,59 @@ def killed_dispatchers_cost_no_record():
     check_kills(["dispatcher"])
 
 
+def two_dispatchers(workers=2):
+    """A service whose workers work for two dispatchers, and the other one's process."""
+    service = Service(0)
+    other = begin("dispatcher", "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0")
+    service.both = f"{service.address},{other.address}"
+    service.workers = [begin("worker", "--dispatcher", service.both, "--threads", 1) for _ in range(workers)]
+    return service, other
+
+
+@test
+def runs_go_on_with_another_dispatcher():
+    text = graph("slow.yaml", slow % photos())
+    wanted = digest(text, "--epochs", 3)
+    service, other = two_dispatchers()
+    with service:
+        got = temp / "moved.txt"
+        words = ["run", text, "--epochs", 3, "--digest", "-q", "--service"]
+        moved = start(*words, service.both, "--batch-digests", got)
+        beside = start(*words, other.address)  # of the same workers, by the other dispatcher
+        wait_until(lambda: got.exists() and got.read_text().count("\n") > 2)
+        service.dispatcher.kill()
+        service.dispatcher.communicate()
+        for process in (moved, beside, start(*words, service.both)):
+            out, err = process.communicate(timeout=LONG)
+            assert process.returncode == 0 and out.strip() == wanted, err
+        service.dispatcher = service.begin_dispatcher()  # workers come back to it
+        assert digest(text, "--epochs", 3, "--service", service.address) == wanted
+        other.kill()
+        other.communicate()
+        assert digest(text, "--epochs", 3, "--service", f"{other.address},{service.address}") == wanted
+
+
+@test
+def a_worker_that_one_dispatcher_drains_leaves_the_other_one_too():
+    service, other = two_dispatchers(1)
+    with service:
+        wait_until(lambda: run_json("workers", "--control", other.control)["workers"])
+        run("drain", service.workers[0].address, "--control", other.control)
+        assert service.workers[0].wait(timeout=LONG) == 0
+        wait_until(lambda: not run_json("workers", "--control", other.control)["workers"])
+        other.kill()
+        other.communicate()
+
+
+@test
+def addresses_of_dispatchers_are_checked_at_once():
+    service = "127.0.0.1:1"
+    for wrong in ("", f"{service},", f"{service},gpu1", ",".join([service] * 9)):
+        for words in (["run", graph("numbers.yaml", numbers), "--service", wrong], ["worker", "--dispatcher", wrong]):
+            failed = run(*words, code=2)
+            assert "HOST:PORT" in failed.stderr or "at most 8 dispatchers" in failed.stderr, failed.stderr
+
+
 @test
 def killed_clients_resume_without_loss_or_repetition():
     check_kills(["client"])
