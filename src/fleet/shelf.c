@@ -40,10 +40,15 @@ static uint64_t distance(const struct hr_shelf *shelf, const struct hr_shelf_ent
 
 /* ---- entries ---- */
 
+static struct hr_shelf_entry *entries_of(const struct hr_shelf *shelf)
+{
+    return shelf->count > 0 ? shelf->entries + shelf->first : NULL;
+}
+
 /* Where the batch is, or would be. */
 static size_t place_of(const struct hr_shelf *shelf, uint64_t number)
 {
-    const struct hr_shelf_entry *entries = shelf->entries + shelf->first;
+    const struct hr_shelf_entry *entries = entries_of(shelf);
     size_t at;
 
     if (shelf->count == 0)
@@ -55,16 +60,16 @@ static size_t place_of(const struct hr_shelf *shelf, uint64_t number)
 /* NULL if there is none. */
 static struct hr_shelf_entry *find(const struct hr_shelf *shelf, uint64_t number)
 {
+    struct hr_shelf_entry *entries = entries_of(shelf);
     size_t at = place_of(shelf, number);
-    struct hr_shelf_entry *entry = shelf->entries + shelf->first + at;
 
-    return at < shelf->count && entry->number == number ? entry : NULL;
+    return at < shelf->count && entries[at].number == number ? &entries[at] : NULL;
 }
 
 /* Takes the entry at this place out; its batch is the caller's. */
 static struct hr_batch *extract(struct hr_shelf *shelf, size_t at)
 {
-    struct hr_shelf_entry *entries = shelf->entries + shelf->first;
+    struct hr_shelf_entry *entries = entries_of(shelf);
     struct hr_batch *batch = entries[at].batch;
 
     shelf->bytes -= entries[at].bytes;
@@ -102,7 +107,7 @@ static bool insert(struct hr_shelf *shelf, const struct hr_shelf_entry *entry)
 /* Drops what is needed in `least` batches or later; NEVER: what is not needed. */
 static void drop_later(struct hr_shelf *shelf, uint64_t least)
 {
-    struct hr_shelf_entry *entries = shelf->entries + shelf->first;
+    struct hr_shelf_entry *entries = entries_of(shelf);
     size_t left = 0;
 
     for (size_t i = 0; i < shelf->count; i++) {
@@ -118,7 +123,7 @@ static void drop_later(struct hr_shelf *shelf, uint64_t least)
 
 static uint64_t farthest(const struct hr_shelf *shelf)
 {
-    const struct hr_shelf_entry *entries = shelf->entries + shelf->first;
+    const struct hr_shelf_entry *entries = entries_of(shelf);
     uint64_t most = 0;
 
     for (size_t i = 0; i < shelf->count; i++) {

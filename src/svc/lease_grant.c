@@ -167,6 +167,13 @@ static void unqueue_consumer(struct hr_dispatcher *d, const struct hr_lease_seat
     hr__lease_queue_job(d, seat->job);
 }
 
+/* Or can get none now. */
+static void lacks_nothing(struct hr_dispatcher *d, const struct hr_lease_seat *seat)
+{
+    seat->consumer->lacks = false;
+    unqueue_consumer(d, seat);
+}
+
 /* The consumer that lacks leases and whose turn comes first. Those whose turn has come
  * and that lack none leave the queue until something changes. */
 static bool find_consumer(struct hr_dispatcher *d, const struct hr_lease_seat *only,
@@ -186,8 +193,7 @@ static bool find_consumer(struct hr_dispatcher *d, const struct hr_lease_seat *o
         *ret_seat = (struct hr_lease_seat){job, &job->consumers[rank]};
         if (find_gap(job, ret_seat->consumer, &gap))
             return true;
-        ret_seat->consumer->lacks = false;
-        unqueue_consumer(d, ret_seat);
+        lacks_nothing(d, ret_seat);
     }
     return false;
 }
@@ -262,28 +268,36 @@ static bool can_share(const struct hr_dispatcher *d,
            is_in_team(d, consumer, worker);
 }
 
+/* What to do for a consumer after that. */
+enum next {
+    LEASE, /* the first gap is anybody's */
+    WAIT,  /* there is none, or it is a worker's that has it, and the consumer has enough
+              of such leases: until something changes */
+    STOP,  /* there is no room for actions */
+};
+
 /* Leases what workers make or made for jobs that have the same records, to these workers.
- * True if nothing else is to be leased now: there is no gap left, or the first one is
- * such a worker's and must wait until the consumer has fewer of these leases. */
-static bool lease_known(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
-                        uint64_t now, struct hr_actions *actions)
+ */
+static enum next lease_known(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                             uint64_t now, struct hr_actions *actions)
 {
     struct hr_share share =
         hr__lease_share(seat->job, (uint32_t)(seat->consumer - seat->job->consumers));
     struct hr_frame_range gap;
 
     if (seat->job->kin == NULL)
-        return false;
+        return LEASE;
     while (find_gap(seat->job, seat->consumer, &gap)) {
         uint64_t position = hr__share_position(&share, gap.from), until = 0;
         uint64_t run = hr__share_run(&share, gap.from);
         hr_peer worker = hr__lease_kin_find(seat->job, position, &until);
 
+        if (hr__actions_left(actions) == 0)
+            return STOP;
         if (!can_share(d, seat->consumer, worker))
-            return false;
-        if (seat->consumer->known_leases >= d->options.known_max ||
-            hr__actions_left(actions) == 0)
-            return true;
+            return LEASE;
+        if (seat->consumer->known_leases >= d->options.known_max)
+            return WAIT;
         run = run < until - position ? run : until - position;
         if (gap.until - gap.from > run)
             gap.until = gap.from + run;
@@ -292,7 +306,7 @@ static bool lease_known(struct hr_dispatcher *d, const struct hr_lease_seat *sea
         hr__lease_queue_worker(d, worker);
         hr__lease_queue_consumer(d, seat->job, seat->consumer);
     }
-    return true;
+    return WAIT;
 }
 
 /* Leases gaps to a worker until it has enough. There is at least one. */
@@ -477,18 +491,20 @@ static void grant_worker(struct hr_dispatcher *d, hr_peer worker, uint64_t now,
     for (uint32_t i = 0; i < USERS && hr__actions_left(actions) > 0; i++) {
         struct hr_lease_seat seat = {.consumer = find_user(d, worker)};
         struct hr_frame_range gap;
+        enum next next;
 
         if (seat.consumer == NULL)
             return;
         seat.job = hr__lease_find_job(d, seat.consumer->job);
-        if (!lease_known(d, &seat, now, actions) &&
-            find_gap(seat.job, seat.consumer, &gap)) {
+        next = lease_known(d, &seat, now, actions);
+        if (next == STOP)
+            return;
+        if (next == LEASE && find_gap(seat.job, seat.consumer, &gap)) {
             if (!hr__lease_has_room(d, worker, portion(d, seat.job->options.window)))
                 return;
             fill(d, &seat, worker, now, actions);
         } else {
-            seat.consumer->lacks = false;
-            unqueue_consumer(d, &seat);
+            lacks_nothing(d, &seat);
         }
     }
 }
@@ -508,11 +524,13 @@ void hr__lease_grant(struct hr_dispatcher *d, hr_peer only_worker,
     }
     while (hr__actions_left(actions) > 0 && skipped < HR_LEASE_TICK_CONSUMERS &&
            find_consumer(d, d->divided ? only_consumer : NULL, &seat)) {
-        hr_peer worker = 0;
+        enum next next = lease_known(d, &seat, now, actions);
+        hr_peer worker;
 
-        if (lease_known(d, &seat, now, actions)) {
-            seat.consumer->lacks = false;
-            unqueue_consumer(d, &seat);
+        if (next == STOP)
+            break;
+        if (next == WAIT) {
+            lacks_nothing(d, &seat);
             if (d->divided && only_consumer != NULL)
                 break;
             continue;

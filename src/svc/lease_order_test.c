@@ -408,7 +408,6 @@ TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
 {
     struct hr_lease_options options = {.peers_max = PEERS,
                                        .jobs_max = JOBS,
-                                       .ranges_max = 6,
                                        .lease_min = LEASE_MIN,
                                        .lease_max = 40,
                                        .target_ns = TARGET_NS,
@@ -425,7 +424,8 @@ TEST(queues_index_and_sums_agree_with_the_tables_after_each_event)
         now = 1000 * (uint64_t)MS;
         hosts = below(2) * (1 + below(4));
         options.team_max = below(2) * (1 + below(5));
-        options.known_max = 1 + below(3);
+        options.known_max = 1 + below(2) * below(20);
+        options.ranges_max = 6 + below(2) * 20;
         CHECK_OK(hr__lease_init(&d, &options, NULL));
         for (int step = 0; step < 1000; step++) {
             something_happens();

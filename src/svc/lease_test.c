@@ -905,3 +905,45 @@ TEST(a_job_that_is_alone_has_no_kin)
     CHECK(d.jobs[0].kin != NULL && d.jobs[0].kin == d.jobs[1].kin);
     hr__lease_finish(&d);
 }
+
+/* Positions one by one at two workers, so that each is a lease of its own for equal jobs,
+ * of which all leases expire in one tick. */
+TEST(many_equal_jobs_get_their_leases_over_several_ticks)
+{
+    const struct hr_lease_options options = {.peers_max = 20,
+                                             .jobs_max = 9,
+                                             .ranges_max = 64,
+                                             .known_max = 15,
+                                             .lease_min = 20,
+                                             .lease_max = 20,
+                                             .target_ns = 100 * MS,
+                                             .ttl_ns = 1000 * MS,
+                                             .served_ns = 500 * MS,
+                                             .hedge_ns = 5000 * MS,
+                                             .silent_ns = 50000 * MS};
+    const struct hr_lease_job_options first = {JOB, 1000, 1, 40, 2, KIN};
+    size_t known = 0;
+
+    CHECK_OK(hr__lease_init(&d, &options, NULL));
+    CHECK_OK(hr__lease_add_job(&d, &first, NULL));
+    join_worker(1, 256, 0);
+    join_worker(2, 256, 0);
+    join_client(3, 2, 0, 99, 0, 0);
+    join_client(4, 2, 1, 98, 0, 0);
+    for (uint64_t job = 10; job < 18; job++) {
+        const struct hr_lease_job_options kin = {job, 2000, 10, 1000, 1, KIN};
+        struct hr_frame hello = client_hello(job, 1, 0, job);
+
+        CHECK_OK(hr__lease_add_job(&d, &kin, NULL));
+        event((hr_peer)job, &hello, MS);
+        CHECK_EQ_INT(hr__lease_find_job(&d, job)->consumers[0].known_leases, 15);
+    }
+    for (uint64_t tick = 0; tick < 4; tick++) {
+        hr__lease_tick(&d, (1001 + tick) * MS, fresh());
+        CHECK(tick > 0 || actions.count == HR_ACTIONS_MAX);
+    }
+    for (uint64_t job = 10; job < 18; job++)
+        known += hr__lease_find_job(&d, job)->consumers[0].known_leases;
+    CHECK_EQ_INT(known, 8 * 15);
+    hr__lease_finish(&d);
+}
