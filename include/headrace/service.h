@@ -51,7 +51,10 @@ struct hr_dispatcher_options {
     const char *tls_client_ca;
     bool insecure;            /* may listen beyond this machine without a token */
     uint32_t workers_per_run; /* that a run connects to, at most 64 */
-    uint64_t reserved[4];     /* zero */
+    const char *tenants_file; /* who else may have runs: a line for each, its name, its
+                                 token and what it may have (docs/service.md); NULL:
+                                 nobody. Workers need the file, too */
+    uint64_t reserved[3];     /* zero */
 };
 
 struct hr_worker_options {
@@ -78,7 +81,8 @@ struct hr_worker_options {
                              always, if the client takes it */
     uint64_t keep_bytes; /* of batches that other runs of an equal job still need, so that
                             they are made once for all; 0: none are kept */
-    uint64_t reserved[2]; /* zero */
+    const char *tenants_file; /* as above */
+    uint64_t reserved[1];     /* zero */
 };
 
 /* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 64 workers per run;

@@ -16,7 +16,7 @@
 #define MORE_FILES 256 /* besides connections */
 
 struct dispatcher_options {
-    const char *listen, *token_file, *control, *events;
+    const char *listen, *token_file, *tenants, *control, *events;
     const char *tls_cert, *tls_key, *tls_client_ca;
     const char *config;
     bool insecure, show_config;
@@ -46,6 +46,8 @@ static const struct cli_option dispatcher_table[] = {
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "file with the token that all processes of the service share; default: "
      "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
+    {"tenants", 0, CLI_TEXT, AT(tenants), "FILE",
+     "file with those who may have runs besides: a line for each, NAME TOKEN [runs=N]; workers need it, too"},
     {"tls-cert", 0, CLI_TEXT, AT(tls_cert), "FILE",
      "talk TLS, with this certificate; PEM, with its chain; default: "
      "HEADRACE_TLS_CERT of the environment"},
@@ -156,6 +158,7 @@ static int dispatcher_run(void *values, const struct cli_rest *rest)
     dispatcher.control = options->control;
     dispatcher.events_file = options->events;
     dispatcher.token_file = options->token_file;
+    dispatcher.tenants_file = options->tenants;
     dispatcher.tls_cert = options->tls_cert;
     dispatcher.tls_key = options->tls_key;
     dispatcher.tls_client_ca = options->tls_client_ca;

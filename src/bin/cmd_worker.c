@@ -27,7 +27,7 @@ extern char **environ;
 
 struct worker_options {
     int64_t fd, threads, peers, hello_timeout, drain_timeout, keep;
-    const char *dispatcher, *listen, *address, *token_file;
+    const char *dispatcher, *listen, *address, *token_file, *tenants;
     const char *tls_cert, *tls_key, *tls_ca, *tls_client_ca, *tls_name;
     const char *config, *compress;
     bool insecure, show_config, tcp_only;
@@ -57,6 +57,8 @@ static const struct cli_option worker_table[] = {
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "file with the token that all processes of the service share; default: "
      "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
+    {"tenants", 0, CLI_TEXT, AT(tenants), "FILE",
+     "file with those who may have runs besides: a line for each, NAME TOKEN [runs=N]; the dispatcher's"},
     {"tls-cert", 0, CLI_TEXT, AT(tls_cert), "FILE",
      "talk TLS, with this certificate; PEM, with its chain; default: "
      "HEADRACE_TLS_CERT of the environment"},
@@ -119,6 +121,7 @@ static int worker_serve(const struct worker_options *options)
     worker.keep_bytes = (uint64_t)options->keep;
     worker.drain_ns = (uint64_t)options->drain_timeout * 1000000000;
     worker.token_file = options->token_file;
+    worker.tenants_file = options->tenants;
     worker.tls_cert = options->tls_cert;
     worker.tls_key = options->tls_key;
     worker.tls_ca = options->tls_ca;

@@ -265,7 +265,7 @@ take_traffic(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_fra
 
 static enum hr_err
 add_job(struct hr_dispatcher_process *d, const struct hr_lease_job_options *options,
-        const char *name, struct hr_error *reterr)
+        const char *name, uint32_t tenant, struct hr_error *reterr)
 {
     struct hr_dispatcher_job *job = hr__calloc(1, sizeof *job);
     enum hr_err code;
@@ -279,10 +279,12 @@ add_job(struct hr_dispatcher_process *d, const struct hr_lease_job_options *opti
     }
     job->id = options->id;
     job->number = ++d->job_number;
+    job->tenant = tenant;
     memcpy(job->name, name, strlen(name) + 1);
     *(d->last_job != NULL ? &d->last_job->next : &d->jobs) = job;
     d->last_job = job;
-    hr__events_add(d->events, "job_added", "job", name, NULL);
+    hr__events_add(d->events, "job_added", "job", name, tenant > 0 ? "tenant" : NULL,
+                   tenant > 0 ? d->tenants->items[tenant - 1].name : NULL, NULL);
     HR_KILL_POINT("job.added");
     return HR_OK;
 }
@@ -330,6 +332,29 @@ static void review_jobs(struct hr_dispatcher_process *d)
     }
 }
 
+/* Whether the tenant may have this job: its own, or another one beside those it has. */
+static enum hr_err check_tenant(const struct hr_dispatcher_process *d, uint64_t id,
+                                uint32_t number, struct hr_error *reterr)
+{
+    const struct hr_tenant *tenant = number > 0 ? &d->tenants->items[number - 1] : NULL;
+    uint32_t runs = 0;
+
+    for (const struct hr_dispatcher_job *job = d->jobs; job != NULL; job = job->next) {
+        const struct hr_lease_job *known = hr__lease_find_job(&d->role, job->id);
+
+        if (job->id == id && job->tenant != number)
+            return hr__fail(reterr, HR_ERR_DENIED, "the run is another tenant's");
+        if (job->id == id)
+            return HR_OK;
+        runs += job->tenant == number && known != NULL && !hr__lease_job_is_over(known);
+    }
+    if (tenant == NULL || tenant->runs_max == 0 || runs < tenant->runs_max)
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_LIMIT,
+                    "tenant %s has as many runs as it may have at a time (%u)",
+                    tenant->name, runs);
+}
+
 static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
                      const struct hr_frame *frame, const void *text, size_t bytes)
 {
@@ -340,8 +365,10 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
                                        .world = 1};
     const struct hr_lease_job *known = hr__lease_find_job(&d->role, job.id);
     struct hr_error error = {0};
+    uint32_t tenant = hr__net_tenant(net_of(d), peer);
     char name[HR_JOB_NAME_MAX + 1];
     enum hr_err code = hr__job_name(text, bytes, name, &error);
+    bool allowed;
 
     if (code == HR_OK)
         code = find_kin(text, bytes, &job.kin, &error);
@@ -352,14 +379,16 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
         hr__fleet_refuse(net_of(d), peer, &error);
         return;
     }
-    if (known == NULL)
-        code = add_job(d, &job, name, &error);
-    else if (known->options.end != job.end)
+    code = check_tenant(d, job.id, tenant, &error);
+    allowed = code == HR_OK;
+    if (allowed && known == NULL)
+        code = add_job(d, &job, name, tenant, &error);
+    else if (allowed && known->options.end != job.end)
         code = hr__fail(&error, HR_ERR_FORMAT, "the job is known with another end");
-    if (code == HR_ERR_LIMIT &&
+    if (allowed && code == HR_ERR_LIMIT &&
         hr__lease_make_place(&d->role, hr__now_ns(), HR_JOB_GRACE_NS)) {
         review_jobs(d);
-        code = add_job(d, &job, name, &error);
+        code = add_job(d, &job, name, tenant, &error);
     }
     if (code != HR_OK) {
         d->jobs_refused += code == HR_ERR_LIMIT;
@@ -396,11 +425,45 @@ static void review_peer(struct hr_dispatcher_process *d, uint32_t peer)
     hr__net_know(net_of(d), peer);
 }
 
+/* Tenants have runs of their own, and no workers. */
+static bool may_join(const struct hr_dispatcher_process *d, uint32_t peer,
+                     const struct hr_frame *hello, struct hr_error *reterr)
+{
+    uint32_t tenant = hr__net_tenant(d->base.net, peer);
+
+    if (tenant == 0)
+        return true;
+    if (hello->u.hello.role == HR_FRAME_CLIENT)
+        return check_tenant(d, hello->job, tenant, reterr) == HR_OK;
+    hr__fail(reterr, HR_ERR_DENIED,
+             "this is the token of tenant %s; workers need the service's own",
+             d->tenants->items[tenant - 1].name);
+    return false;
+}
+
+/* What the role takes. */
+static void
+take_message(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_frame *frame)
+{
+    struct hr_error error = {0};
+
+    if (frame->type == HR_FRAME_HELLO && !may_join(d, peer, frame, &error)) {
+        hr__fleet_refuse(net_of(d), peer, &error);
+        return;
+    }
+    if (frame->type == HR_FRAME_HELLO)
+        hr__lease_set_host(&d->role, peer, hr__net_host(net_of(d), peer));
+    if (hr__lease_frame(&d->role, peer, frame, hr__now_ns(), &d->actions, &error) !=
+        HR_OK)
+        hr__fleet_refuse(net_of(d), peer, &error);
+    pass_kill_point(frame->type);
+    perform(d);
+}
+
 static void
 on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buffer *data)
 {
     struct hr_dispatcher_process *d = user;
-    struct hr_error error = {0};
 
     if (frame->type == HR_FRAME_JOB) {
         take_job(d, peer, frame, hr_buffer_data(data), hr_buffer_bytes(data));
@@ -409,13 +472,7 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
     } else if (frame->type == HR_FRAME_TRAFFIC) {
         take_traffic(d, peer, frame);
     } else {
-        if (frame->type == HR_FRAME_HELLO)
-            hr__lease_set_host(&d->role, peer, hr__net_host(net_of(d), peer));
-        if (hr__lease_frame(&d->role, peer, frame, hr__now_ns(), &d->actions, &error) !=
-            HR_OK)
-            hr__fleet_refuse(net_of(d), peer, &error);
-        pass_kill_point(frame->type);
-        perform(d);
+        take_message(d, peer, frame);
     }
     if (frame->type == HR_FRAME_GOODBYE)
         d->peers[peer].goodbye = true;
@@ -567,8 +624,14 @@ static enum hr_err init(struct hr_dispatcher_process *d,
                                  .stranger_ns = o->hello_ns,
                                  .hooks = &hooks,
                                  .user = d};
-    const struct hr_tls_files tls = {
-        .cert = o->tls_cert, .key = o->tls_key, .client_ca = o->tls_client_ca};
+    const struct hr_fleet_door door = {
+        .listen = o->listen,
+        .token_file = o->token_file,
+        .tenants_file = o->tenants_file,
+        .tls = {.cert = o->tls_cert, .key = o->tls_key, .client_ca = o->tls_client_ca},
+        .tls_uses = HR_TLS_LISTENS,
+        .insecure = o->insecure
+    };
 
     d->base.begin = begin;
     d->base.end = end;
@@ -582,11 +645,8 @@ static enum hr_err init(struct hr_dispatcher_process *d,
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(hr__actions_init(&d->actions, reterr));
     HR_TRY(hr__lease_init(&d->role, &lease, reterr));
-    HR_TRY(hr__token_load(o->token_file, &net.token, reterr));
-    HR_TRY(
-        hr__fleet_open_tls(&tls, HR_TLS_LISTENS, o->listen, o->insecure, &net, reterr));
-    HR_TRY(hr__net_open(&net, &d->base.net, reterr));
-    HR_TRY(hr__net_listen(d->base.net, o->listen, reterr));
+    HR_TRY(hr__fleet_open(&door, &net, &d->base.net, reterr));
+    d->tenants = &hr__net_options(d->base.net)->tenants;
     HR_TRY(open_control(d, o, &net.token, net.tls != NULL, reterr));
     if (o->events_file != NULL)
         HR_TRY(hr__events_open(o->events_file, &d->events, reterr));

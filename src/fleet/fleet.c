@@ -115,18 +115,33 @@ void hr__fleet_refuse(struct hr_net *net, uint32_t peer, const struct hr_error *
     hr__net_drop(net, peer);
 }
 
-enum hr_err
-hr__fleet_open_tls(const struct hr_tls_files *files, unsigned uses, const char *listen,
-                   bool insecure, struct hr_net_options *net, struct hr_error *reterr)
+/* What hr__net_open() takes over. */
+static enum hr_err read_files(const struct hr_fleet_door *door,
+                              struct hr_net_options *options, struct hr_error *reterr)
 {
-    enum hr_err code;
+    HR_TRY(hr__token_load(door->token_file, &options->token, reterr));
+    HR_TRY(hr__tls_open(&door->tls, door->tls_uses, &options->tls, reterr));
+    HR_TRY(hr__token_check_listen(&options->token, door->listen,
+                                  door->insecure || hr__tls_asks_clients(options->tls),
+                                  reterr));
+    return door->tenants_file == NULL
+               ? HR_OK
+               : hr__tenants_load(door->tenants_file, &options->token, &options->tenants,
+                                  reterr);
+}
 
-    HR_TRY(hr__tls_open(files, uses, &net->tls, reterr));
-    code = hr__token_check_listen(&net->token, listen,
-                                  insecure || hr__tls_asks_clients(net->tls), reterr);
-    if (code != HR_OK)
-        hr__tls_close(net->tls);
-    return code;
+enum hr_err
+hr__fleet_open(const struct hr_fleet_door *door, struct hr_net_options *options,
+               struct hr_net **ret_net, struct hr_error *reterr)
+{
+    enum hr_err code = read_files(door, options, reterr);
+
+    if (code != HR_OK) {
+        hr__tls_close(options->tls);
+        return code;
+    }
+    HR_TRY(hr__net_open(options, ret_net, reterr));
+    return hr__net_listen(*ret_net, door->listen, reterr);
 }
 
 enum hr_err hr__fleet_check_control(const char *listen, bool has_tls, bool insecure,

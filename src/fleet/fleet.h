@@ -43,12 +43,23 @@ void hr__fleet_perform(struct hr_net *net, struct hr_actions *actions);
 void hr__fleet_send_text(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
                          const char *text, size_t bytes);
 
-/* Opens the TLS of a process that listens, and refuses to listen beyond this machine
- * where everybody could connect: without a token, without certificates of clients, and
- * not `insecure`. As hr__tls_open() and hr__token_check_listen(). */
+/* How a process lets others in. */
+struct hr_fleet_door {
+    const char *listen, *token_file;
+    const char *tenants_file; /* or NULL */
+    struct hr_tls_files tls;
+    unsigned tls_uses; /* HR_TLS_LISTENS, HR_TLS_CONNECTS */
+    bool insecure;
+};
+
+/* Opens a net that listens; fills in the token and what else of the options comes from
+ * files. Refuses to listen beyond this machine where everybody could connect: without a
+ * token, without certificates of clients, and not `insecure`. As hr__token_load(),
+ * hr__tls_open(), hr__token_check_listen(), hr__tenants_load(), hr__net_open(),
+ * hr__net_listen(). *ret_net is set also after some failures: close it. */
 HR_CHECK enum hr_err
-hr__fleet_open_tls(const struct hr_tls_files *files, unsigned uses, const char *listen,
-                   bool insecure, struct hr_net_options *net, struct hr_error *reterr);
+hr__fleet_open(const struct hr_fleet_door *door, struct hr_net_options *options,
+               struct hr_net **ret_net, struct hr_error *reterr);
 
 /* HTTP has no TLS here: with the token it would show what TLS hides. HR_ERR_ARGUMENT if
  * it listens beyond this machine. */

@@ -450,11 +450,18 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
                                  .stranger_ns = o->hello_ns,
                                  .hooks = &hooks,
                                  .user = w};
-    const struct hr_tls_files tls = {.cert = o->tls_cert,
-                                     .key = o->tls_key,
-                                     .ca = o->tls_ca,
-                                     .client_ca = o->tls_client_ca,
-                                     .name = o->tls_name};
+    const struct hr_fleet_door door = {
+        .listen = o->listen,
+        .token_file = o->token_file,
+        .tenants_file = o->tenants_file,
+        .tls = {.cert = o->tls_cert,
+                .key = o->tls_key,
+                .ca = o->tls_ca,
+                .client_ca = o->tls_client_ca,
+                .name = o->tls_name},
+        .tls_uses = HR_TLS_LISTENS | HR_TLS_CONNECTS,
+        .insecure = o->insecure
+    };
 
     hr__cond_init(&w->work);
     w->base.close = close_worker;
@@ -474,11 +481,7 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
     HR_TRY(hr__fleet_nonce(&serve.nonce, reterr));
     HR_TRY(hr__actions_init(&w->actions, reterr));
     HR_TRY(hr__serve_init(&w->role, &serve, reterr));
-    HR_TRY(hr__token_load(o->token_file, &net.token, reterr));
-    HR_TRY(hr__fleet_open_tls(&tls, HR_TLS_LISTENS | HR_TLS_CONNECTS, o->listen,
-                              o->insecure, &net, reterr));
-    HR_TRY(hr__net_open(&net, &w->base.net, reterr));
-    HR_TRY(hr__net_listen(w->base.net, o->listen, reterr));
+    HR_TRY(hr__fleet_open(&door, &net, &w->base.net, reterr));
     HR_TRY(set_address(w, o->address, reterr));
     if (!o->tcp_only)
         (void)!hr__net_listen_local(w->base.net, w->address, NULL); /* else TCP */

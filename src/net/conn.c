@@ -285,11 +285,15 @@ void hr__conn_authenticate(struct hr_conn *conn)
 /* An AUTH frame. A side without a token lets everybody in. */
 static void check_token(struct hr_conn *conn, const struct hr_buffer *data)
 {
+    const struct hr_net_options *options = &conn->net->options;
+    const void *text = hr_buffer_data((struct hr_buffer *)data);
+    size_t bytes = hr_buffer_bytes(data);
     struct hr_error error = {0};
 
-    if (!conn->intake.guarded ||
-        hr__token_is(&conn->net->options.token, hr_buffer_data((struct hr_buffer *)data),
-                     hr_buffer_bytes(data))) {
+    if (!conn->intake.guarded)
+        return;
+    conn->tenant = hr__tenants_find(&options->tenants, text, bytes);
+    if (hr__token_is(&options->token, text, bytes) || conn->tenant != 0) {
         conn->intake.guarded = false;
         return;
     }
@@ -499,6 +503,18 @@ void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame 
     out->head_bytes = HR_FRAME_HEAD;
     out->bytes = HR_FRAME_HEAD + out->body_bytes + HR_FRAME_TAIL;
     enqueue(conn, out);
+}
+
+const struct hr_net_options *hr__net_options(const struct hr_net *net)
+{
+    return &net->options;
+}
+
+uint32_t hr__net_tenant(const struct hr_net *net, uint32_t peer)
+{
+    const struct hr_conn *conn = open_conn(net, peer);
+
+    return conn != NULL ? conn->tenant : 0;
 }
 
 void hr__net_know(struct hr_net *net, uint32_t peer)

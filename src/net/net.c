@@ -434,6 +434,9 @@ enum hr_err hr__net_open(const struct hr_net_options *options, struct hr_net **r
     enum hr_err code = HR_ERR_MEMORY;
 
     if (net == NULL) {
+        struct hr_tenants tenants = options->tenants;
+
+        hr__tenants_finish(&tenants);
         hr__tls_close(options->tls);
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     }
@@ -497,6 +500,7 @@ void hr__net_close(struct hr_net *net)
     if (net->wake_fd >= 0)
         close(net->wake_fd);
     hr_pool_unref(net->pool);
+    hr__tenants_finish(&net->options.tenants);
     hr__tls_close(net->options.tls);
     hr__free(net->conns);
     hr__free(net->free);

@@ -32,6 +32,7 @@
 #include <pthread.h>
 
 #include "net/parts.h"
+#include "net/tenants.h"
 #include "net/tls.h"
 #include "net/token.h"
 #include "wire/frame.h"
@@ -63,7 +64,9 @@ struct hr_net_options {
     uint64_t tick_ns;
     uint64_t stranger_ns; /* to become known; 0: accepted connections are known */
     struct hr_token token;
-    struct hr_tls *tls; /* NULL: without. The net's, also if it does not open */
+    struct hr_tenants tenants; /* whose tokens do, too. The net's, also if it does not
+                                  open */
+    struct hr_tls *tls;        /* NULL: without. The net's, also if it does not open */
     const struct hr_net_hooks *hooks;
     void *user;
 };
@@ -106,6 +109,12 @@ const char *hr__net_address(const struct hr_net *net);
  * HR_ERR_NOT_FOUND, HR_ERR_IO, HR_ERR_LIMIT, HR_ERR_MEMORY. */
 HR_CHECK enum hr_err hr__net_connect(struct hr_net *net, const char *address,
                                      uint32_t *ret_peer, struct hr_error *reterr);
+
+const struct hr_net_options *hr__net_options(const struct hr_net *net);
+
+/* Which tenant's token an accepted connection began with; 0: the service's own, or none.
+ */
+uint32_t hr__net_tenant(const struct hr_net *net, uint32_t peer);
 
 /* The peer is no longer a stranger. */
 void hr__net_know(struct hr_net *net, uint32_t peer);

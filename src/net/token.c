@@ -17,8 +17,8 @@
 #define FILE_MAX 4096u
 #define SPACES " \t\r\n"
 
-static enum hr_err
-take(const char *text, const char *from, struct hr_token *ret, struct hr_error *reterr)
+enum hr_err hr__token_take(const char *text, const char *from, struct hr_token *ret_token,
+                           struct hr_error *reterr)
 {
     size_t bytes;
 
@@ -37,9 +37,9 @@ take(const char *text, const char *from, struct hr_token *ret, struct hr_error *
                         "%s: a token has %u to %u characters, not %zu; openssl rand -hex "
                         "32 makes one",
                         from, HR_TOKEN_MIN, HR_FRAME_TOKEN_MAX, bytes);
-    memcpy(ret->text, text, bytes);
-    ret->text[bytes] = '\0';
-    ret->bytes = bytes;
+    memcpy(ret_token->text, text, bytes);
+    ret_token->text[bytes] = '\0';
+    ret_token->bytes = bytes;
     return HR_OK;
 }
 
@@ -56,10 +56,10 @@ hr__token_load(const char *path, struct hr_token *ret_token, struct hr_error *re
         path = getenv("HEADRACE_TOKEN_FILE");
     if (path != NULL && path[0] != '\0') {
         HR_TRY(hr__file_read(path, FILE_MAX, &data, &bytes, reterr));
-        code = take(data, path, &token, reterr);
+        code = hr__token_take(data, path, &token, reterr);
         hr__free(data);
     } else if (given != NULL && given[0] != '\0') {
-        code = take(given, "HEADRACE_TOKEN", &token, reterr);
+        code = hr__token_take(given, "HEADRACE_TOKEN", &token, reterr);
     }
     if (code == HR_OK)
         *ret_token = token;

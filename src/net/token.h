@@ -29,6 +29,11 @@ struct hr_token {
 HR_CHECK enum hr_err
 hr__token_load(const char *path, struct hr_token *ret_token, struct hr_error *reterr);
 
+/* The token that a text is, without the white space around it; `from` is named in
+ * messages. HR_ERR_FORMAT. */
+HR_CHECK enum hr_err hr__token_take(const char *text, const char *from,
+                                    struct hr_token *ret_token, struct hr_error *reterr);
+
 /* In a time that does not depend on where they differ. */
 bool hr__token_is(const struct hr_token *token, const void *text, size_t bytes);
 

@@ -222,5 +222,7 @@ struct hr_lease_job *hr__lease_find_job(const struct hr_dispatcher *d, uint64_t 
 
 /* Whether all consumers have acknowledged the end. */
 bool hr__lease_job_is_done(const struct hr_lease_job *job);
+/* That, or all its clients have said GOODBYE. */
+bool hr__lease_job_is_over(const struct hr_lease_job *job);
 
 #endif

@@ -265,6 +265,11 @@ static bool was_left(const struct hr_lease_job *job)
     return true;
 }
 
+bool hr__lease_job_is_over(const struct hr_lease_job *job)
+{
+    return was_left(job) || hr__lease_job_is_done(job);
+}
+
 static bool was_taken_from(const struct hr_lease_job *job)
 {
     for (uint32_t i = 0; i < job->world; i++)

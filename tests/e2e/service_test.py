@@ -473,6 +473,46 @@ def only_who_has_the_token_takes_part():
 
 
 @test
+def tenants_have_runs_by_their_own_tokens():
+    own, vision, speech, gone = (token_file(name, name[0] * 40) for name in ("own", "vision", "speech", "gone"))
+    tenants = token_file("tenants", "# quotas\nvision " + "v" * 40 + " runs=1\nspeech " + "s" * 40)
+    text = graph("numbers.yaml", numbers)
+    wanted = digest(text)
+    files = ["--token-file", own, "--tenants", tenants]
+    events = temp / "tenants.jsonl"
+    with Service(2, options=[*files, "--control", "127.0.0.1:0", "--events", events], worker_options=files) as service:
+        words = ["run", text, "--service", service.address, "--token-file"]
+        for token in (own, vision, speech):
+            assert run(*words, token, "--digest", "-q").stdout.strip() == wanted
+        one_line(run(*words, gone, "-q", code=1), "the token is wrong")
+        done = run("worker", "--dispatcher", service.address, "--token-file", vision, code=1)
+        assert "this is the token of tenant vision; workers need the service's own" in done.stderr, done.stderr
+        one_line(run("status", "--control", service.dispatcher.control, "--token-file", vision, code=1), "token")
+        got = temp / "tenant.txt"
+        first = start(*words, vision, "--epochs", 0, "-q", "--batch-digests", got)
+        wait_until(lambda: got.exists() and got.stat().st_size > 0)
+        second = start(*words, vision, "--digest")
+        lines_until(second, "tenant vision has as many runs as it may have at a time (1)")
+        assert run(*words, speech, "--digest", "-q").stdout.strip() == wanted
+        assert second.poll() is None
+        first.terminate()
+        first.communicate()
+        out, err = second.communicate(timeout=LONG)
+        assert second.returncode == 0 and wanted.split()[-1] in out, err
+        # Another tenant's run is not to be had by its name.
+        named = start(*words, speech, "--epochs", 0, "-q", "--job", "ours", "--batch-digests", temp / "ours.txt")
+        wait_until(lambda: (temp / "ours.txt").exists() and (temp / "ours.txt").stat().st_size > 0)
+        one_line(run(*words, vision, "--epochs", 0, "-q", "--job", "ours", code=1), "the run is another tenant's")
+        named.terminate()
+        named.communicate()
+    assert {line.get("tenant") for line in map(json.loads, events.read_text().splitlines())
+            if line["event"] == "job_added"} == {None, "vision", "speech"}
+    one_line(run("dispatcher", "--listen", "127.0.0.1:0", "--tenants", tenants, code=2), "needs a token of its own")
+    tenants.write_text("vision short")
+    one_line(run("worker", "--dispatcher", "127.0.0.1:1", *files, code=2), f"{tenants}:1: a token has 16 to 255")
+
+
+@test
 def a_worker_has_the_token_too():
     right, wrong = token_file("right", "r" * 40), token_file("wrong", "w" * 40)
     text = graph("numbers.yaml", numbers)

@@ -1,0 +1,153 @@
+/*
+ * net/tenants.c - see tenants.h.
+ */
+#include "net/tenants.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/error.h"
+#include "core/file.h"
+
+#define FILE_MAX ((size_t)1 << 20)
+#define SPACES " \t\r"
+
+/* Where a message is about. */
+struct place {
+    const char *path;
+    unsigned line;
+};
+
+static enum hr_err
+wrong(const struct place *at, const char *what, struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_FORMAT, "%s:%u: %s; a line is: NAME TOKEN [runs=N]",
+                    at->path, at->line, what);
+}
+
+static bool is_name(const char *text)
+{
+    size_t bytes = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789-_.");
+
+    return bytes > 0 && bytes <= HR_TENANT_NAME_MAX && text[bytes] == '\0';
+}
+
+static enum hr_err take_option(const char *word, const struct place *at,
+                               struct hr_tenant *tenant, struct hr_error *reterr)
+{
+    char *end;
+    unsigned long runs;
+
+    if (strncmp(word, "runs=", 5) != 0)
+        return wrong(at, "what follows the token is runs=N", reterr);
+    runs = strtoul(word + 5, &end, 10);
+    if (word[5] < '0' || word[5] > '9' || *end != '\0' || runs < 1 ||
+        runs > HR_TENANT_RUNS_MAX)
+        return wrong(at, "runs is 1 to 65536", reterr);
+    tenant->runs_max = (uint32_t)runs;
+    return HR_OK;
+}
+
+static enum hr_err take_line(char *line, const struct place *at, struct hr_tenant *tenant,
+                             struct hr_error *reterr)
+{
+    char *rest = NULL, *word = strtok_r(line, SPACES, &rest);
+
+    if (!is_name(word))
+        return wrong(at, "a name has 1 to 64 letters, digits, '-', '_' and '.'", reterr);
+    memcpy(tenant->name, word, strlen(word) + 1);
+    word = strtok_r(NULL, SPACES, &rest);
+    if (word == NULL)
+        return wrong(at, "the token is missing", reterr);
+    if (hr__token_take(word, at->path, &tenant->token, reterr) != HR_OK)
+        return wrong(at, "a token has 16 to 255 printable characters", reterr);
+    while ((word = strtok_r(NULL, SPACES, &rest)) != NULL)
+        HR_TRY(take_option(word, at, tenant, reterr));
+    return HR_OK;
+}
+
+static enum hr_err
+check_new(const struct hr_tenants *tenants, const struct hr_token *own,
+          const struct hr_tenant *tenant, const struct place *at, struct hr_error *reterr)
+{
+    if (tenants->count == HR_TENANTS_MAX)
+        return hr__fail(reterr, HR_ERR_LIMIT, "%s:%u: more than %u tenants", at->path,
+                        at->line, HR_TENANTS_MAX);
+    for (size_t i = 0; i < tenants->count; i++)
+        if (strcmp(tenants->items[i].name, tenant->name) == 0)
+            return wrong(at, "the name is there before", reterr);
+    if (hr__tenants_find(tenants, tenant->token.text, tenant->token.bytes) != 0 ||
+        hr__token_is(own, tenant->token.text, tenant->token.bytes))
+        return wrong(at, "the token is another tenant's, or the service's own", reterr);
+    return HR_OK;
+}
+
+static enum hr_err read_lines(char *text, const struct hr_token *own, struct place *at,
+                              struct hr_tenants *tenants, struct hr_error *reterr)
+{
+    size_t room = 0;
+
+    for (char *line = text, *next; line != NULL; line = next) {
+        struct hr_tenant tenant = {0};
+
+        next = strchr(line, '\n');
+        if (next != NULL)
+            *next++ = '\0';
+        at->line++;
+        line += strspn(line, SPACES);
+        if (*line == '\0' || *line == '#')
+            continue;
+        HR_TRY(take_line(line, at, &tenant, reterr));
+        HR_TRY(check_new(tenants, own, &tenant, at, reterr));
+        if (!hr__array_room(&tenants->items, tenants->count, &room, tenants->count + 1,
+                            sizeof *tenants->items))
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+        tenants->items[tenants->count++] = tenant;
+    }
+    return HR_OK;
+}
+
+enum hr_err hr__tenants_load(const char *path, const struct hr_token *own,
+                             struct hr_tenants *ret_tenants, struct hr_error *reterr)
+{
+    struct place at = {.path = path};
+    struct hr_tenants tenants = {0};
+    enum hr_err code;
+    size_t bytes;
+    char *text;
+
+    if (own->bytes == 0)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "a service with tenants needs a token of its own, which they do "
+                        "not have (--token-file)");
+    HR_TRY(hr__file_read(path, FILE_MAX, &text, &bytes, reterr));
+    if (strlen(text) != bytes)
+        code = hr__fail(reterr, HR_ERR_FORMAT, "%s: it has a byte of zero", path);
+    else
+        code = read_lines(text, own, &at, &tenants, reterr);
+    hr__free(text);
+    if (code == HR_OK)
+        *ret_tenants = tenants;
+    else
+        hr__tenants_finish(&tenants);
+    return code;
+}
+
+void hr__tenants_finish(struct hr_tenants *tenants)
+{
+    hr__free(tenants->items);
+    *tenants = (struct hr_tenants){0};
+}
+
+uint32_t
+hr__tenants_find(const struct hr_tenants *tenants, const void *text, size_t bytes)
+{
+    uint32_t found = 0;
+
+    for (size_t i = 0; i < tenants->count; i++)
+        if (hr__token_is(&tenants->items[i].token, text, bytes))
+            found = (uint32_t)i + 1;
+    return found;
+}

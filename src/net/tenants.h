@@ -1,0 +1,39 @@
+/*
+ * net/tenants.h - who may use a service besides those who run it: names, each with a
+ * token of its own and what it may have.
+ *
+ * A file with a line per tenant: its name, its token, and `runs=N` for the runs that it
+ * may have at a time. Empty lines, and those that begin with '#', are ignored.
+ */
+#ifndef HR_NET_TENANTS_H
+#define HR_NET_TENANTS_H
+
+#include "net/token.h"
+
+#define HR_TENANT_NAME_MAX 64u /* bytes */
+#define HR_TENANTS_MAX 1024u
+#define HR_TENANT_RUNS_MAX 65536u
+
+struct hr_tenant {
+    char name[HR_TENANT_NAME_MAX + 1]; /* of letters, digits, '-', '_', '.' */
+    struct hr_token token;
+    uint32_t runs_max; /* 0: as many as there is room for */
+};
+
+struct hr_tenants {
+    struct hr_tenant *items;
+    size_t count;
+};
+
+/* `own`: the service's token, which there must be. HR_ERR_IO, HR_ERR_NOT_FOUND,
+ * HR_ERR_MEMORY; HR_ERR_FORMAT, HR_ERR_LIMIT with file and line, which show no token. */
+HR_CHECK enum hr_err
+hr__tenants_load(const char *path, const struct hr_token *own,
+                 struct hr_tenants *ret_tenants, struct hr_error *reterr);
+void hr__tenants_finish(struct hr_tenants *tenants);
+
+/* Whose token this is, from 1 on; 0: nobody's. Takes as long for each. */
+uint32_t
+hr__tenants_find(const struct hr_tenants *tenants, const void *text, size_t bytes);
+
+#endif
