@@ -51,9 +51,9 @@ struct hr_dispatcher_options {
     const char *tls_client_ca;
     bool insecure;            /* may listen beyond this machine without a token */
     uint32_t workers_per_run; /* that a run connects to, at most 64 */
-    const char *tenants_file; /* who else may have runs: a line for each, its name, its
-                                 token and what it may have (docs/service.md); NULL:
-                                 nobody. Workers need the file, too */
+    const char *tenants_file; /* tenants, who have runs by tokens of their own: a line for
+                                 each (docs/service.md); NULL: there are none. Workers
+                                 need the file, too */
     uint64_t reserved[3];     /* zero */
 };
 

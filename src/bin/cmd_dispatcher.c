@@ -47,7 +47,7 @@ static const struct cli_option dispatcher_table[] = {
      "file with the token that all processes of the service share; default: "
      "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
     {"tenants", 0, CLI_TEXT, AT(tenants), "FILE",
-     "file with those who may have runs besides: a line for each, NAME TOKEN [runs=N]; workers need it, too"},
+     "file of tenants, who have runs by tokens of their own: a line for each, NAME TOKEN [runs=N]; workers need it, too"},
     {"tls-cert", 0, CLI_TEXT, AT(tls_cert), "FILE",
      "talk TLS, with this certificate; PEM, with its chain; default: "
      "HEADRACE_TLS_CERT of the environment"},

@@ -58,7 +58,7 @@ static const struct cli_option worker_table[] = {
      "file with the token that all processes of the service share; default: "
      "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
     {"tenants", 0, CLI_TEXT, AT(tenants), "FILE",
-     "file with those who may have runs besides: a line for each, NAME TOKEN [runs=N]; the dispatcher's"},
+     "file of tenants, who have runs by tokens of their own: a line for each, NAME TOKEN [runs=N]; the dispatcher's"},
     {"tls-cert", 0, CLI_TEXT, AT(tls_cert), "FILE",
      "talk TLS, with this certificate; PEM, with its chain; default: "
      "HEADRACE_TLS_CERT of the environment"},

@@ -265,7 +265,7 @@ take_traffic(struct hr_dispatcher_process *d, uint32_t peer, const struct hr_fra
 
 static enum hr_err
 add_job(struct hr_dispatcher_process *d, const struct hr_lease_job_options *options,
-        const char *name, uint32_t tenant, struct hr_error *reterr)
+        const char *name, const struct hr_tenant *tenant, struct hr_error *reterr)
 {
     struct hr_dispatcher_job *job = hr__calloc(1, sizeof *job);
     enum hr_err code;
@@ -283,8 +283,8 @@ add_job(struct hr_dispatcher_process *d, const struct hr_lease_job_options *opti
     memcpy(job->name, name, strlen(name) + 1);
     *(d->last_job != NULL ? &d->last_job->next : &d->jobs) = job;
     d->last_job = job;
-    hr__events_add(d->events, "job_added", "job", name, tenant > 0 ? "tenant" : NULL,
-                   tenant > 0 ? d->tenants->items[tenant - 1].name : NULL, NULL);
+    hr__events_add(d->events, "job_added", "job", name, tenant != NULL ? "tenant" : NULL,
+                   tenant != NULL ? tenant->name : NULL, NULL);
     HR_KILL_POINT("job.added");
     return HR_OK;
 }
@@ -332,21 +332,23 @@ static void review_jobs(struct hr_dispatcher_process *d)
     }
 }
 
-/* Whether the tenant may have this job: its own, or another one beside those it has. */
+/* Whether the tenant may have this job: one that it has, or another one beside those. */
 static enum hr_err check_tenant(const struct hr_dispatcher_process *d, uint64_t id,
-                                uint32_t number, struct hr_error *reterr)
+                                const struct hr_tenant *tenant, struct hr_error *reterr)
 {
-    const struct hr_tenant *tenant = number > 0 ? &d->tenants->items[number - 1] : NULL;
     uint32_t runs = 0;
 
     for (const struct hr_dispatcher_job *job = d->jobs; job != NULL; job = job->next) {
-        const struct hr_lease_job *known = hr__lease_find_job(&d->role, job->id);
+        const struct hr_lease_job *known;
 
-        if (job->id == id && job->tenant != number)
+        if (job->id == id && job->tenant != tenant)
             return hr__fail(reterr, HR_ERR_DENIED, "the run is another tenant's");
         if (job->id == id)
             return HR_OK;
-        runs += job->tenant == number && known != NULL && !hr__lease_job_is_over(known);
+        if (tenant == NULL || job->tenant != tenant)
+            continue;
+        known = hr__lease_find_job(&d->role, job->id);
+        runs += known != NULL && !hr__lease_job_is_over(known);
     }
     if (tenant == NULL || tenant->runs_max == 0 || runs < tenant->runs_max)
         return HR_OK;
@@ -365,7 +367,7 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
                                        .world = 1};
     const struct hr_lease_job *known = hr__lease_find_job(&d->role, job.id);
     struct hr_error error = {0};
-    uint32_t tenant = hr__net_tenant(net_of(d), peer);
+    const struct hr_tenant *tenant = hr__net_tenant(net_of(d), peer);
     char name[HR_JOB_NAME_MAX + 1];
     enum hr_err code = hr__job_name(text, bytes, name, &error);
     bool allowed;
@@ -429,15 +431,15 @@ static void review_peer(struct hr_dispatcher_process *d, uint32_t peer)
 static bool may_join(const struct hr_dispatcher_process *d, uint32_t peer,
                      const struct hr_frame *hello, struct hr_error *reterr)
 {
-    uint32_t tenant = hr__net_tenant(d->base.net, peer);
+    const struct hr_tenant *tenant = hr__net_tenant(d->base.net, peer);
 
-    if (tenant == 0)
+    if (tenant == NULL)
         return true;
     if (hello->u.hello.role == HR_FRAME_CLIENT)
         return check_tenant(d, hello->job, tenant, reterr) == HR_OK;
     hr__fail(reterr, HR_ERR_DENIED,
              "this is the token of tenant %s; workers need the service's own",
-             d->tenants->items[tenant - 1].name);
+             tenant->name);
     return false;
 }
 
@@ -646,7 +648,6 @@ static enum hr_err init(struct hr_dispatcher_process *d,
     HR_TRY(hr__actions_init(&d->actions, reterr));
     HR_TRY(hr__lease_init(&d->role, &lease, reterr));
     HR_TRY(hr__fleet_open(&door, &net, &d->base.net, reterr));
-    d->tenants = &hr__net_options(d->base.net)->tenants;
     HR_TRY(open_control(d, o, &net.token, net.tls != NULL, reterr));
     if (o->events_file != NULL)
         HR_TRY(hr__events_open(o->events_file, &d->events, reterr));

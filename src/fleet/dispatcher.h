@@ -32,9 +32,9 @@ struct hr_dispatcher_peer {
 /* What the role does not know of a job. In order of the jobs' coming. */
 struct hr_dispatcher_job {
     struct hr_dispatcher_job *next;
-    uint64_t id, number; /* counts jobs from 1 on */
-    uint32_t tenant;     /* hr__net_tenant() of who brought it */
-    bool done;           /* the log says so */
+    uint64_t id, number;            /* counts jobs from 1 on */
+    const struct hr_tenant *tenant; /* hr__net_tenant() of who brought it */
+    bool done;                      /* the log says so */
     char name[HR_JOB_NAME_MAX + 1];
 };
 
@@ -42,7 +42,6 @@ struct hr_dispatcher_process {
     struct hr_service base;
     struct hr_dispatcher role;
     struct hr_actions actions;
-    const struct hr_tenants *tenants; /* the net's */
     struct hr_dispatcher_peer *peers; /* by number */
     struct hr_dispatcher_job *jobs, *last_job;
     uint64_t job_number; /* of the last one that came */

@@ -293,7 +293,7 @@ static void check_token(struct hr_conn *conn, const struct hr_buffer *data)
     if (!conn->intake.guarded)
         return;
     conn->tenant = hr__tenants_find(&options->tenants, text, bytes);
-    if (hr__token_is(&options->token, text, bytes) || conn->tenant != 0) {
+    if (hr__token_is(&options->token, text, bytes) || conn->tenant != NULL) {
         conn->intake.guarded = false;
         return;
     }
@@ -505,16 +505,11 @@ void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame 
     enqueue(conn, out);
 }
 
-const struct hr_net_options *hr__net_options(const struct hr_net *net)
-{
-    return &net->options;
-}
-
-uint32_t hr__net_tenant(const struct hr_net *net, uint32_t peer)
+const struct hr_tenant *hr__net_tenant(const struct hr_net *net, uint32_t peer)
 {
     const struct hr_conn *conn = open_conn(net, peer);
 
-    return conn != NULL ? conn->tenant : 0;
+    return conn != NULL ? conn->tenant : NULL;
 }
 
 void hr__net_know(struct hr_net *net, uint32_t peer)

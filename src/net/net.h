@@ -64,8 +64,8 @@ struct hr_net_options {
     uint64_t tick_ns;
     uint64_t stranger_ns; /* to become known; 0: accepted connections are known */
     struct hr_token token;
-    struct hr_tenants tenants; /* whose tokens do, too. The net's, also if it does not
-                                  open */
+    struct hr_tenants tenants; /* their tokens are accepted, too. The net's, also if it
+                                  does not open */
     struct hr_tls *tls;        /* NULL: without. The net's, also if it does not open */
     const struct hr_net_hooks *hooks;
     void *user;
@@ -110,11 +110,9 @@ const char *hr__net_address(const struct hr_net *net);
 HR_CHECK enum hr_err hr__net_connect(struct hr_net *net, const char *address,
                                      uint32_t *ret_peer, struct hr_error *reterr);
 
-const struct hr_net_options *hr__net_options(const struct hr_net *net);
-
-/* Which tenant's token an accepted connection began with; 0: the service's own, or none.
- */
-uint32_t hr__net_tenant(const struct hr_net *net, uint32_t peer);
+/* The tenant whose token an accepted connection began with; NULL: it was the service's
+ * own, or none. Valid until hr__net_close(). */
+const struct hr_tenant *hr__net_tenant(const struct hr_net *net, uint32_t peer);
 
 /* The peer is no longer a stranger. */
 void hr__net_know(struct hr_net *net, uint32_t peer);

@@ -64,7 +64,7 @@ struct hr_conn {
     struct hr_tls_link *tls; /* or NULL */
     struct event *on_read, *on_write;
     struct hr_intake intake;
-    uint32_t tenant;
+    const struct hr_tenant *tenant; /* whose token it began with, or NULL */
     struct hr_net_out *first, *last;
     size_t queued, control; /* bytes; of those, control messages */
     uint64_t handed;        /* bytes that were to be sent so far */

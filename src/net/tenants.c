@@ -13,7 +13,7 @@
 #define FILE_MAX ((size_t)1 << 20)
 #define SPACES " \t\r"
 
-/* Where a message is about. */
+/* The line that a message is about. */
 struct place {
     const char *path;
     unsigned line;
@@ -78,7 +78,7 @@ check_new(const struct hr_tenants *tenants, const struct hr_token *own,
     for (size_t i = 0; i < tenants->count; i++)
         if (strcmp(tenants->items[i].name, tenant->name) == 0)
             return wrong(at, "the name is there before", reterr);
-    if (hr__tenants_find(tenants, tenant->token.text, tenant->token.bytes) != 0 ||
+    if (hr__tenants_find(tenants, tenant->token.text, tenant->token.bytes) != NULL ||
         hr__token_is(own, tenant->token.text, tenant->token.bytes))
         return wrong(at, "the token is another tenant's, or the service's own", reterr);
     return HR_OK;
@@ -141,13 +141,13 @@ void hr__tenants_finish(struct hr_tenants *tenants)
     *tenants = (struct hr_tenants){0};
 }
 
-uint32_t
+const struct hr_tenant *
 hr__tenants_find(const struct hr_tenants *tenants, const void *text, size_t bytes)
 {
-    uint32_t found = 0;
+    const struct hr_tenant *found = NULL;
 
     for (size_t i = 0; i < tenants->count; i++)
         if (hr__token_is(&tenants->items[i].token, text, bytes))
-            found = (uint32_t)i + 1;
+            found = &tenants->items[i];
     return found;
 }

@@ -1,6 +1,5 @@
 /*
- * net/tenants.h - who may use a service besides those who run it: names, each with a
- * token of its own and what it may have.
+ * net/tenants.h - tenants of a service: users with a token of their own and a quota.
  *
  * A file with a line per tenant: its name, its token, and `runs=N` for the runs that it
  * may have at a time. Empty lines, and those that begin with '#', are ignored.
@@ -25,15 +24,17 @@ struct hr_tenants {
     size_t count;
 };
 
-/* `own`: the service's token, which there must be. HR_ERR_IO, HR_ERR_NOT_FOUND,
- * HR_ERR_MEMORY; HR_ERR_FORMAT, HR_ERR_LIMIT with file and line, which show no token. */
+/* `own` is the service's token; a service with tenants must have one. HR_ERR_IO,
+ * HR_ERR_NOT_FOUND, HR_ERR_MEMORY; HR_ERR_FORMAT, HR_ERR_LIMIT with file and line, which
+ * show no token. */
 HR_CHECK enum hr_err
 hr__tenants_load(const char *path, const struct hr_token *own,
                  struct hr_tenants *ret_tenants, struct hr_error *reterr);
 void hr__tenants_finish(struct hr_tenants *tenants);
 
-/* Whose token this is, from 1 on; 0: nobody's. Takes as long for each. */
-uint32_t
+/* The tenant with this token, or NULL. Compares with every tenant's, so that the time
+ * tells nothing. */
+const struct hr_tenant *
 hr__tenants_find(const struct hr_tenants *tenants, const void *text, size_t bytes);
 
 #endif

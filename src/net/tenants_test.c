@@ -45,10 +45,10 @@ TEST(tenants_have_names_tokens_and_limits)
     CHECK_EQ_INT(tenants.items[0].runs_max, 2);
     CHECK_EQ_STR(tenants.items[1].name, "speech");
     CHECK_EQ_INT(tenants.items[1].runs_max, 0);
-    CHECK_EQ_INT(hr__tenants_find(&tenants, A, 16), 1);
-    CHECK_EQ_INT(hr__tenants_find(&tenants, B, 16), 2);
-    CHECK_EQ_INT(hr__tenants_find(&tenants, OWN, 16), 0);
-    CHECK_EQ_INT(hr__tenants_find(&tenants, B, 15), 0);
+    CHECK(hr__tenants_find(&tenants, A, 16) == &tenants.items[0]);
+    CHECK(hr__tenants_find(&tenants, B, 16) == &tenants.items[1]);
+    CHECK(hr__tenants_find(&tenants, OWN, 16) == NULL);
+    CHECK(hr__tenants_find(&tenants, B, 15) == NULL);
     hr__tenants_finish(&tenants);
 }
 
@@ -58,7 +58,7 @@ TEST(an_empty_file_has_no_tenants)
 
     CHECK_OK(load("# nobody\n", 9, &tenants, NULL));
     CHECK_EQ_INT(tenants.count, 0);
-    CHECK_EQ_INT(hr__tenants_find(&tenants, "", 0), 0);
+    CHECK(hr__tenants_find(&tenants, "", 0) == NULL);
     hr__tenants_finish(&tenants);
 }
 
