@@ -13,22 +13,23 @@
 
 static struct hr_dispatcher d;
 
+static const struct hr_lease_options usual = {.peers_max = 20,
+                                              .jobs_max = 2,
+                                              .ranges_max = 32,
+                                              .known_max = 2,
+                                              .lease_min = 20,
+                                              .lease_max = 1000,
+                                              .target_ns = 100 * MS,
+                                              .ttl_ns = 1000 * MS,
+                                              .served_ns = 500 * MS,
+                                              .hedge_ns = 300 * MS,
+                                              .silent_ns = 2000 * MS};
+
 static void start(uint64_t end, uint64_t split, uint64_t window, uint32_t world)
 {
-    const struct hr_lease_options options = {.peers_max = 20,
-                                             .jobs_max = 2,
-                                             .ranges_max = 32,
-                                             .known_max = 2,
-                                             .lease_min = 20,
-                                             .lease_max = 1000,
-                                             .target_ns = 100 * MS,
-                                             .ttl_ns = 1000 * MS,
-                                             .served_ns = 500 * MS,
-                                             .hedge_ns = 300 * MS,
-                                             .silent_ns = 2000 * MS};
     const struct hr_lease_job_options job = {JOB, end, split, window, world, KIN};
 
-    CHECK_OK(hr__lease_init(&d, &options, NULL));
+    CHECK_OK(hr__lease_init(&d, &usual, NULL));
     CHECK_OK(hr__lease_add_job(&d, &job, NULL));
 }
 
@@ -910,20 +911,16 @@ TEST(a_job_that_is_alone_has_no_kin)
  * of which all leases expire in one tick. */
 TEST(many_equal_jobs_get_their_leases_over_several_ticks)
 {
-    const struct hr_lease_options options = {.peers_max = 20,
-                                             .jobs_max = 9,
-                                             .ranges_max = 64,
-                                             .known_max = 15,
-                                             .lease_min = 20,
-                                             .lease_max = 20,
-                                             .target_ns = 100 * MS,
-                                             .ttl_ns = 1000 * MS,
-                                             .served_ns = 500 * MS,
-                                             .hedge_ns = 5000 * MS,
-                                             .silent_ns = 50000 * MS};
+    struct hr_lease_options options = usual;
     const struct hr_lease_job_options first = {JOB, 1000, 1, 40, 2, KIN};
     size_t known = 0;
 
+    options.jobs_max = 9;
+    options.ranges_max = 64;
+    options.known_max = 15;
+    options.lease_max = 20;
+    options.hedge_ns = 5000 * (uint64_t)MS;
+    options.silent_ns = 50000 * (uint64_t)MS;
     CHECK_OK(hr__lease_init(&d, &options, NULL));
     CHECK_OK(hr__lease_add_job(&d, &first, NULL));
     join_worker(1, 256, 0);
