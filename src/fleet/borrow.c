@@ -270,7 +270,6 @@ find_piece(const struct hr_borrower *borrower, const struct hr_loan_piece *piece
 {
     struct hr_mapping *mapping =
         piece->segment < HR_SEGMENTS_MAX ? borrower->mappings[piece->segment] : NULL;
-
     char *data;
 
     if (mapping == NULL || piece->common > 1 || piece->bytes == 0 ||

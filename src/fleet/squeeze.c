@@ -68,9 +68,7 @@ void hr__squeeze_tell(struct hr_worker_process *w, uint64_t now)
     frame.position = w->shared;
     frame.u.traffic.made = w->tcp_made;
     frame.u.traffic.sent = w->tcp_sent;
-    for (size_t i = 0; i < HR_SERVE_DISPATCHERS; i++)
-        if (w->role.dispatchers[i] != 0)
-            hr__net_send(w->base.net, w->role.dispatchers[i], &frame);
+    hr__worker_tell(w, &frame);
 }
 
 /* ---- the maker ---- */

@@ -42,6 +42,13 @@ static struct hr_worker_dispatcher *find_link(struct hr_worker_process *w, uint3
     return NULL;
 }
 
+void hr__worker_tell(struct hr_worker_process *w, const struct hr_frame *frame)
+{
+    for (size_t i = 0; i < HR_SERVE_DISPATCHERS; i++)
+        if (w->role.dispatchers[i] != 0)
+            hr__net_send(net_of(w), w->role.dispatchers[i], frame);
+}
+
 /* ---- jobs ---- */
 
 static struct hr_worker_job *
@@ -238,9 +245,7 @@ static void drain(struct hr_worker_process *w)
 
     if (w->drain_until_ns == 0) {
         w->drain_until_ns = now + w->drain_ns;
-        for (size_t i = 0; i < w->dispatchers.count; i++)
-            if (hr__serve_is_dispatcher(&w->role, w->links[i].peer))
-                hr__net_send(net_of(w), w->links[i].peer, &goodbye);
+        hr__worker_tell(w, &goodbye);
         HR_KILL_POINT("drain.begun");
     }
     if (w->leave_until_ns == 0 && (has_sent_all(w) || now >= w->drain_until_ns))

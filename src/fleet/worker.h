@@ -111,6 +111,9 @@ struct hr_worker_process {
  * last and the maker holds it no longer. */
 void hr__worker_job_release(struct hr_worker_process *w, struct hr_worker_job *job);
 
+/* Under the lock: sends a message to the dispatchers that are connected. */
+void hr__worker_tell(struct hr_worker_process *w, const struct hr_frame *frame);
+
 /* The maker's thread. */
 void *hr__worker_make(void *user);
 

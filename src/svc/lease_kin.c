@@ -7,8 +7,6 @@
  * more, it makes again. It holds the latest leases; what is older is leased as if nobody
  * had it.
  */
-#include <assert.h>
-
 #include "core/alloc.h"
 #include "svc/lease_internal.h"
 
