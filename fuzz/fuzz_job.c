@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     char name[HR_JOB_NAME_MAX + 1];
 
-    if (hr__job_name((const char *)data, bytes, name, &error) == HR_OK &&
+    if (hr__job_head((const char *)data, bytes, name, NULL, &error) == HR_OK &&
         strlen(name) > HR_JOB_NAME_MAX)
         abort();
     hr_iter_options_init(&options);

@@ -289,15 +289,15 @@ add_job(struct hr_dispatcher_process *d, const struct hr_lease_job_options *opti
     return HR_OK;
 }
 
-/* A number that jobs have in common which read the same batches. */
-static enum hr_err
-find_kin(const void *text, size_t bytes, uint64_t *ret_kin, struct hr_error *reterr)
+/* Its name, and a number that jobs have in common which read the same batches. */
+static enum hr_err read_head(const void *text, size_t bytes, char *ret_name,
+                             uint64_t *ret_kin, struct hr_error *reterr)
 {
     struct hr_str kin;
     enum hr_err code;
 
     hr__str_init(&kin);
-    code = hr__job_kin(text, bytes, &kin, reterr);
+    code = hr__job_head(text, bytes, ret_name, &kin, reterr);
     if (code == HR_OK)
         *ret_kin = hr__job_id(hr__str_text(&kin), kin.length);
     hr__str_finish(&kin);
@@ -369,11 +369,9 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
     struct hr_error error = {0};
     const struct hr_tenant *tenant = hr__net_tenant(net_of(d), peer);
     char name[HR_JOB_NAME_MAX + 1];
-    enum hr_err code = hr__job_name(text, bytes, name, &error);
+    enum hr_err code = read_head(text, bytes, name, &job.kin, &error);
     bool allowed;
 
-    if (code == HR_OK)
-        code = find_kin(text, bytes, &job.kin, &error);
     if (code == HR_OK && d->peers[peer].is_client)
         code = hr__fail(&error, HR_ERR_FORMAT,
                         "a connection brings one job, and HELLO follows it");

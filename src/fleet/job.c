@@ -179,36 +179,23 @@ static enum hr_err check_version(const struct hr_doc *doc, struct hr_error *rete
                     (long long)version, HR_JOB_VERSION);
 }
 
-enum hr_err hr__job_name(const char *text, size_t bytes,
-                         char ret_name[HR_JOB_NAME_MAX + 1], struct hr_error *reterr)
+static enum hr_err get_name(const struct hr_doc *doc, char ret_name[HR_JOB_NAME_MAX + 1],
+                            struct hr_error *reterr)
 {
-    struct hr_doc *doc;
-    const struct hr_doc *name;
-    enum hr_err code;
+    const struct hr_doc *name = hr__doc_get(doc, "name");
 
-    HR_TRY(hr__doc_parse(text, bytes, "job.json", &doc, reterr));
-    code = check_version(doc, reterr);
-    name = hr__doc_get(doc, "name");
-    if (code == HR_OK &&
-        (name == NULL || name->kind != HR_DOC_STRING || name->as.string.length == 0 ||
-         name->as.string.length > HR_JOB_NAME_MAX ||
-         !hr__frame_is_plain(name->as.string.text, name->as.string.length)))
-        code = damaged(reterr, "name");
-    if (code == HR_OK)
-        memcpy(ret_name, name->as.string.text, name->as.string.length + 1);
-    hr__doc_destroy(doc);
-    return code;
+    if (name == NULL || name->kind != HR_DOC_STRING || name->as.string.length == 0 ||
+        name->as.string.length > HR_JOB_NAME_MAX ||
+        !hr__frame_is_plain(name->as.string.text, name->as.string.length))
+        return damaged(reterr, "name");
+    memcpy(ret_name, name->as.string.text, name->as.string.length + 1);
+    return HR_OK;
 }
 
-enum hr_err
-hr__job_kin(const char *text, size_t bytes, struct hr_str *out, struct hr_error *reterr)
+static enum hr_err
+add_kin(const struct hr_doc *doc, struct hr_str *out, struct hr_error *reterr)
 {
-    struct hr_doc *doc;
-    enum hr_err code;
-
-    HR_TRY(hr__doc_parse(text, bytes, "job.json", &doc, reterr));
-    code = check_version(doc, reterr);
-    for (size_t i = 0; code == HR_OK && i < doc->as.map.count; i++) {
+    for (size_t i = 0; i < doc->as.map.count; i++) {
         const struct hr_doc_pair *pair = &doc->as.map.pairs[i];
 
         if (strcmp(pair->key, "name") == 0 || strcmp(pair->key, "epochs") == 0)
@@ -216,9 +203,22 @@ hr__job_kin(const char *text, size_t bytes, struct hr_str *out, struct hr_error 
         hr__str_add_json(out, pair->key, strlen(pair->key));
         hr__doc_print_json(pair->value, false, out);
     }
+    return hr__str_ok(out) ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+}
+
+enum hr_err hr__job_head(const char *text, size_t bytes, char *ret_name,
+                         struct hr_str *kin, struct hr_error *reterr)
+{
+    struct hr_doc *doc;
+    enum hr_err code;
+
+    HR_TRY(hr__doc_parse(text, bytes, "job.json", &doc, reterr));
+    code = check_version(doc, reterr);
+    if (code == HR_OK && ret_name != NULL)
+        code = get_name(doc, ret_name, reterr);
+    if (code == HR_OK && kin != NULL)
+        code = add_kin(doc, kin, reterr);
     hr__doc_destroy(doc);
-    if (code == HR_OK && !hr__str_ok(out))
-        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     return code;
 }
 

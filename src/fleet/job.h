@@ -24,16 +24,13 @@ hr__job_print(const struct hr_graph *graph, const struct hr_iter_options *option
               const char *name, bool records, struct hr_str *out,
               struct hr_error *reterr);
 
-/* Reads the name only: at most HR_JOB_NAME_MAX bytes without NULs. HR_ERR_FORMAT,
- * HR_ERR_UNSUPPORTED, HR_ERR_MEMORY. */
-HR_CHECK enum hr_err
-hr__job_name(const char *text, size_t bytes, char ret_name[HR_JOB_NAME_MAX + 1],
-             struct hr_error *reterr);
-
-/* Appends what jobs that read the same batches have in common: all of the text but the
- * name and the number of epochs. HR_ERR_FORMAT, HR_ERR_UNSUPPORTED, HR_ERR_MEMORY. */
-HR_CHECK enum hr_err
-hr__job_kin(const char *text, size_t bytes, struct hr_str *out, struct hr_error *reterr);
+/* What concerns a dispatcher and workers before a job is read. `ret_name`, unless it is
+ * NULL: HR_JOB_NAME_MAX + 1 bytes for its name, which has no NULs. To `kin`, unless it is
+ * NULL, is appended what jobs that read the same batches have in common: all of the text
+ * but the name and the number of epochs. HR_ERR_FORMAT, HR_ERR_UNSUPPORTED,
+ * HR_ERR_MEMORY. */
+HR_CHECK enum hr_err hr__job_head(const char *text, size_t bytes, char *ret_name,
+                                  struct hr_str *kin, struct hr_error *reterr);
 
 /* Reads a job. The graph is not frozen; the caller owns a reference. Only the options
  * that a job has are changed. HR_ERR_FORMAT, HR_ERR_UNSUPPORTED, or why the graph cannot

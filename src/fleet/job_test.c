@@ -103,11 +103,11 @@ TEST(names_are_plain_texts)
         CHECK_HAS(error.message, "control characters");
     }
     snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"a\\u001b[2J\"}");
-    CHECK_ERR(HR_ERR_FORMAT, hr__job_name(text, strlen(text), name, &error));
+    CHECK_ERR(HR_ERR_FORMAT, hr__job_head(text, strlen(text), name, NULL, &error));
     snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"\"}");
-    CHECK_ERR(HR_ERR_FORMAT, hr__job_name(text, strlen(text), name, &error));
+    CHECK_ERR(HR_ERR_FORMAT, hr__job_head(text, strlen(text), name, NULL, &error));
     snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"Zug 7 \\u00fc\"}");
-    CHECK_OK(hr__job_name(text, strlen(text), name, &error));
+    CHECK_OK(hr__job_head(text, strlen(text), name, NULL, &error));
     CHECK_EQ_STR(name, "Zug 7 \xc3\xbc");
     hr__str_finish(&job);
     hr_graph_unref(graph);
@@ -139,7 +139,7 @@ static void add_kin(struct hr_graph *graph, const struct hr_iter_options *option
     hr__str_init(&job);
     hr__str_init(out);
     CHECK_OK(hr__job_print(graph, options, name, false, &job, NULL));
-    CHECK_OK(hr__job_kin(hr__str_text(&job), job.length, out, NULL));
+    CHECK_OK(hr__job_head(hr__str_text(&job), job.length, NULL, out, NULL));
     hr__str_finish(&job);
 }
 
@@ -162,7 +162,7 @@ TEST(jobs_that_read_the_same_batches_are_kin)
     add_kin(graph, &options, "a", &other);
     CHECK(strcmp(hr__str_text(&kin), hr__str_text(&other)) != 0);
     hr__str_finish(&other);
-    CHECK_ERR(HR_ERR_FORMAT, hr__job_kin("[]", 2, &other, NULL));
+    CHECK_ERR(HR_ERR_FORMAT, hr__job_head("[]", 2, NULL, &other, NULL));
     hr__str_finish(&kin);
     hr_graph_unref(graph);
 }

@@ -113,7 +113,7 @@ take_job(struct hr_worker_process *w, uint32_t peer, const void *text, size_t by
     hr__str_init(&kin);
     if (p->job != NULL || find_link(w, peer) != NULL) {
         hr__fail(&error, HR_ERR_STATE, "a JOB frame is not expected here");
-    } else if (hr__job_kin(text, bytes, &kin, &error) == HR_OK) {
+    } else if (hr__job_head(text, bytes, NULL, &kin, &error) == HR_OK) {
         job = find_job(w, &kin);
         if (job == NULL)
             job = add_job(w, &kin, text, bytes);
