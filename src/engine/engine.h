@@ -50,7 +50,7 @@ struct hr_engine {
     size_t out_max;
     uint64_t errors_max, epochs_max;
     uint64_t earlier_records; /* before the state that the run resumed from */
-    uint64_t open_ns, start_ticks;
+    uint64_t open_ns, open_cpu_ns, start_ticks;
     char fingerprint[HR_FINGERPRINT_BYTES]; /* that states bear */
     struct hr_code_host host;               /* the graph's; called under `host_lock` */
     /* The expansion whose children a place without a mark counts: the first one, when no

@@ -42,6 +42,8 @@ struct measured {
     int64_t records;
 };
 
+#define CLOCKS_DIFFER 0.002 /* that of the process and rusage */
+
 static double cpu_seconds(int who)
 {
     struct rusage usage;
@@ -79,13 +81,15 @@ static struct measured measure_with(const struct outcome_job *job, uint64_t comp
     struct hr_batch *batch;
     struct hr_error error = {0};
     struct hr_graph *graph = outcome_graph(job, &error);
+    struct hr_iter_stats stats;
+    double before;
     enum hr_err code;
 
     CHECK(graph != NULL);
-    m.open_cpu = cpu_seconds(RUSAGE_SELF);
+    before = cpu_seconds(RUSAGE_SELF);
     CHECK_OK(hr_iter_open(graph, &job->options, &iter, &error));
     m.cpu = cpu_seconds(RUSAGE_SELF);
-    m.open_cpu = m.cpu - m.open_cpu;
+    m.open_cpu = m.cpu - before;
     while ((code = hr_iter_next(iter, &batch, &error)) == HR_OK) {
         uint64_t began = hr__now_ns();
 
@@ -98,6 +102,9 @@ static struct measured measure_with(const struct outcome_job *job, uint64_t comp
     if (code != HR_ERR_END)
         check_failed(__FILE__, __LINE__, "%s", error.message);
     m.cpu = cpu_seconds(RUSAGE_SELF) - m.cpu;
+    hr_iter_stats(iter, &stats);
+    CHECK(stats.cpu_seconds >= m.cpu - CLOCKS_DIFFER);
+    CHECK(stats.cpu_seconds <= cpu_seconds(RUSAGE_SELF) - before + CLOCKS_DIFFER);
     read_nodes(iter, &m);
     hr_iter_close(iter);
     hr_graph_unref(graph);
