@@ -290,4 +290,7 @@ def translated() -> Iterator[None]:
         yield
     except _headrace.Error as error:
         made = translate(error)
-        raise made from made.__cause__
+        try:
+            raise made from made.__cause__
+        finally:
+            del made  # or it would hold the frame, which holds it, and with it the caller's, until the collector runs

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import gc
 import pathlib
 import pickle
 import subprocess
 import sys
 import textwrap
+import weakref
 from typing import Any
 
 import pytest
@@ -122,3 +125,21 @@ def test_a_filter_that_returns_nothing_is_an_error(variant: Any) -> None:
     """It dropped all records without a word."""
     with pytest.raises(TypeError, match="the filter returned None: return True to keep the record"):
         list(hr.range(4).filter(userfns.forgets_to_return, variant=variant).batch(2).loader())
+
+
+def test_an_error_that_was_handled_keeps_no_caller_alive() -> None:
+    class Kept:
+        pass
+
+    def fails() -> weakref.ref[Kept]:
+        kept = Kept()
+        with contextlib.suppress(hr.HeadraceError):
+            hr.load("nowhere.yaml")
+        return weakref.ref(kept)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert fails()() is None
+    finally:
+        gc.enable()
