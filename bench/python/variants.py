@@ -7,6 +7,7 @@ after what it made ahead was taken. Figures are ratios to inline in the same rou
 are those of wall time. Other work gives two threads more of the machine than one, also where a lock would let only one
 run on free cores; there they are those of CPU time on the cores that there are, and two threads make at most as much
 as the functions that never release the GIL let them. Inline is the unit, not a choice: `loader(threads=0)` decides it.
+Then a loader with `optimize=True`, which knows no costs, finds its variant while it runs.
 docs/decisions/0013 has results with and without the GIL, 0092 those of the model. Pillow is a case if it is installed.
 """
 
@@ -21,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 import zlib
 from collections.abc import Callable
@@ -32,6 +34,7 @@ import headrace as hr
 
 SLICE = 0.3  # seconds
 REST, REST_MAX = 0.05, 1.0
+LIVE = 16.0  # seconds in which a run has to find its variant
 THREADS = 2
 CLOSE = 0.05  # a choice that loses less than this is as good as the best
 SCALE = np.float32(1 / 255)
@@ -244,6 +247,21 @@ def chosen(case: str, moved: str) -> Any:
     return pipe.batch(size)
 
 
+def live(case: str) -> None:
+    """Prints in which variant a run ends that knows no costs, and after how many seconds it is there."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["HEADRACE_CACHE"] = folder
+        with pipeline(case, "threads").loader(threads=THREADS, output="headrace", optimize=True) as loader:
+            begin, code = time.perf_counter(), None
+            for _ in loader:
+                code = loader._order.code
+                if code is None or code.is_settled or time.perf_counter() - begin > LIVE:
+                    break
+            seconds = time.perf_counter() - begin
+            moved = sum(step.moved for step in code.steps) if code is not None else 0
+            print({0: "threads", len(CASES[case][0]): "processes"}.get(moved, "both"), seconds)
+
+
 def child(*words: str) -> list[str]:
     """The words that a process of its own prints."""
     done = subprocess.run([sys.executable, __file__, *words], text=True, stdout=subprocess.PIPE, check=True)
@@ -287,6 +305,11 @@ def report(case: str, rounds: int) -> tuple[bool, str]:
             f"(wall {wall:5.2f}, {cost:8.2f} us of CPU per record){mark}",
             flush=True,
         )
+    ended, seconds = child("live", case)
+    kept = ended == "both" or ratios[ended] >= (1 - CLOSE) * ratios[best]
+    after = f" after {float(seconds):.1f} s" if float(seconds) < LIVE else ""
+    print(f"  optimize=True ends in {ended}{after}{'' if kept else f', WORSE than {best}'}", flush=True)
+    good = good and kept
     cells = [f"{rates[name] / rates['inline']:.2f}, {ratios[name]:.2f}" for name in ("threads", "processes")]
     return good, f"| {case} | {cells[0]} | {cells[1]} | {choice if same_as else 'both'} |"
 
@@ -298,7 +321,7 @@ def main(rounds: int) -> None:
     print(f"Python {sys.version.split()[0]} {lock} the GIL, {rounds} rounds, load {load:.1f}; rates by that of inline")
     found = [report(case, rounds) for case in CASES]
     good = sum(one for one, _ in found)
-    print(f"{good} of {len(CASES)} choices are the best or within 5 % of it; load {os.getloadavg()[0]:.1f} at the end")
+    print(f"{good} of {len(CASES)} cases: both choices are the best or within 5 % of it; load {os.getloadavg()[0]:.1f} at the end")
     print("| code: predicted, measured | two threads | two processes | chosen |", "|---|---|---|---|", sep="\n")
     print(*[row for _, row in found], sep="\n")
 
@@ -306,6 +329,8 @@ def main(rounds: int) -> None:
 if __name__ == "__main__":
     if sys.argv[1:2] == ["choose"]:
         choose(sys.argv[2])
+    elif sys.argv[1:2] == ["live"]:
+        live(sys.argv[2])
     elif sys.argv[1:2] == ["turns"]:
         turns(sys.argv[2], sys.argv[3].split(","), sys.argv[4], int(sys.argv[5]))
     else:

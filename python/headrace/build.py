@@ -616,3 +616,12 @@ def build(output: Node, probing: bool = False, anywhere: bool = False) -> Built:
     with translated():
         graph.freeze()
         return Built(graph, nodes, host, output)
+
+
+def kept_here(nodes: list[Node], graph: _headrace.Graph, names: list[str]) -> dict[str, str]:
+    """Why worker processes cannot run the code of nodes of these names, of those that must stay."""
+    codes, found = _Codes(probing=False, anywhere=True), {}
+    for info, node in zip(graph.nodes(), nodes, strict=True):
+        if info["name"] in names:
+            found[info["name"]] = codes.stays.get(codes.add(node, resolve(node)), "")
+    return {name: why for name, why in found.items() if why}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ._types import Strictness
     from .build import Built
+    from .live_code import LiveCode
 
 _RUNS = 6  # in which a comparison makes each record, at least: compared once, timed twice, both orders; at most 16
 _PART = 50  # of what was delivered, a comparison may cost one part
@@ -52,7 +53,8 @@ class LiveOrder:
         self.strictness = strictness
         self.graph: _headrace.Graph = built.graph
         self.report: Optimization | None = None
-        self._written = built.graph
+        self._other: Optimization | None = None  # the same with user code in worker processes
+        self.built, self._written = built, built.graph
         self._seed, self._inline = seed, inline
         code = [node.code for node in built.nodes if node.code is not None]
         self._streams = streams(built)
@@ -70,6 +72,7 @@ class LiveOrder:
         self._thread: threading.Thread | None = None
         self._cancel = threading.Event()
         self.is_settled = False  # `graph` does not change any more
+        self.code: LiveCode | None = None  # where user code runs, if that is found while a run is on
         if self._streams:
             why = read_by_one_run(self._streams)
             self.report = as_written(built, strictness, why)
@@ -84,7 +87,7 @@ class LiveOrder:
         if code.built is not None:
             _logger.info("optimize: in worker processes: %s", code.ways[0].processes)
         for step in code.steps:
-            if code.built is None:
+            if code.built is None and self.code is None:
                 _logger.info("optimize: '%s' stays as written: %s", step.node, step.reason)
 
     def without_code(self, code: Placed, why: str) -> None:
@@ -97,9 +100,47 @@ class LiveOrder:
     @property
     def found(self) -> Optimization | None:
         """What is known: the order, and where user code runs."""
-        if self.report is None or self._code is None:
-            return self.report
-        return self.report._replace(steps=self._code.steps, ways=self._code.ways)
+        report, live = self.report, self.code
+        if report is None and live is not None and live.steps:
+            report = as_written(self.built, self.strictness, "too few records were delivered")
+        if report is None or self._code is None:
+            return report
+        if live is not None and live.steps:
+            return report._replace(steps=live.steps)
+        return report._replace(steps=self._code.steps, ways=self._code.ways)
+
+    @property
+    def wanted(self) -> _headrace.Graph:
+        """The graph that runs should use."""
+        live = self.code.graph if self.code is not None else None
+        return self.graph if live is None else live
+
+    @property
+    def first(self) -> _headrace.Graph:
+        """The graph that a run should begin with."""
+        return self.wanted if self.code is None or self.code.is_shown else self.graph
+
+    @property
+    def is_over(self) -> bool:
+        """Whether `wanted` does not change any more."""
+        return self.is_settled and (self.code is None or self.code.is_settled)
+
+    def in_order(self, graph: _headrace.Graph) -> _headrace.Graph:
+        """A graph with the nodes of the written one, in the order that was found, unless it is slower there."""
+        if self.report is None or not self.report.moved:
+            return graph
+        settings = Settings(self.strictness, "headrace", self._least, self._seed)
+        with contextlib.suppress(_Cancelled):
+            graph, self._other = find(graph, self.report.profile, settings, self._tick)
+        return graph
+
+    def adopt(self, code: LiveCode) -> None:
+        """From now on the pipeline is the one with its code in worker processes."""
+        assert code.won and code.graph is not None and code.moved is not None
+        self.built, self._written, self.graph = code.moved, code.moved.graph, code.graph
+        self.report = self._other or self.report
+        self._kept = True  # by the code, which knows more
+        code.graph = None
 
     def before_run(self) -> None:
         """Uses a saved profile, or what earlier runs have measured, before a run begins."""
@@ -114,9 +155,13 @@ class LiveOrder:
         elif self._costs is not None and (records := self._affordable()) > 0:
             self._find(self._costs, records)
 
-    def after_batch(self, run: _headrace.Iter, records: int) -> None:
-        """Counts what the run delivered; begins to compare once that is cheap beside it."""
+    def after_batch(self, run: _headrace.Iter, graph: _headrace.Graph, records: int) -> None:
+        """Counts what the run of `graph` delivered; begins to compare once that is cheap beside it."""
         self._delivered += records
+        if self.code is not None and not self._is_comparing:
+            self.code.after_batch(run, graph, records, self.graph)
+            if self.code.is_trying:
+                return
         if self.is_settled or self._delivered < self._next or self._thread is not None or not self._beside:
             return
         self._next = self._delivered * 5 // 4
@@ -124,6 +169,10 @@ class LiveOrder:
             costs = self._profile(run)
             if (records := self._affordable()) > 0:
                 self._begin(costs, records)
+
+    @property
+    def _is_comparing(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
 
     def _begin(self, costs: Profile, records: int) -> None:
         self._thread = threading.Thread(target=self._find, args=(costs, records), name="headrace-order", daemon=True)
@@ -184,19 +233,26 @@ class LiveOrder:
         if why:
             _logger.info("optimize: the order stays as written: %s", why)
 
-    def give_up(self, why: str) -> None:
-        """Returns to the written order."""
-        self.graph = self._written
-        self._end(why)
+    def give_up(self, before: _headrace.Graph, why: str) -> None:
+        """Returns to threads, or to the written order, if what is wanted instead of `before` cannot run."""
+        if self.code is not None and self.code.is_between(before, self.wanted):
+            self.code.refuse(why)
+        else:
+            self.graph = self._written
+            self._end(why)
 
     def cancel(self) -> None:
         """Ends the comparison soon."""
         self.is_settled = True
         self._cancel.set()
+        if self.code is not None:
+            self.code.cancel()
 
     def close(self) -> None:
         """Ends the comparison."""
         self.cancel()
+        if self.code is not None:
+            self.code.wait()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(_JOIN_S)

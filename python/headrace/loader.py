@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .async_loop import AsyncLoop
     from .fleet import Member
     from .host import Host
+    from .live_code import LiveCode
     from .live_order import LiveOrder
     from .optimizing import Optimization
     from .pipeline import Pipeline
@@ -412,6 +413,8 @@ class Loader(Generic[B]):
 
         code = placed(self._built, self.pipeline._node, self._engine["threads"])
         if code.built is None:
+            if code.unmeasured and self._engine["on_error"] == "fail" and self._may_change:
+                self._order.code = self._live_code(self._order)
             self._order.with_code(code)
             return
         written, self._built = self._built, code.built
@@ -427,6 +430,24 @@ class Loader(Generic[B]):
         self._order = self._live_order(self._options)
         if self._order is not None:
             self._order.with_code(code)
+
+    def _live_code(self, order: LiveOrder) -> LiveCode | None:
+        from .live_code import LiveCode
+
+        code = LiveCode(self._built, self._engine["threads"], order.in_order)
+        return None if code.is_settled else code
+
+    def _end_live_code(self, order: LiveOrder, code: LiveCode) -> None:
+        """Where user code runs fastest is known, and the run is there."""
+        host = code.take_over()
+        if code.won and host is not None:
+            order.adopt(code)
+            self._built = order.built
+            with self._lock:
+                host, self._host = self._host, host
+                _with_host.add(self)
+        if host is not None:
+            host.release()
 
     def _take_host(self) -> None:
         host = self._built.host
@@ -579,6 +600,8 @@ class Loader(Generic[B]):
             self._stop_run()
         finally:
             self._drop_host()
+            if self._order is not None and self._order.code is not None:
+                self._order.code.release()
             if self._member is not None:
                 self._member.leave()
 
@@ -596,6 +619,8 @@ class Loader(Generic[B]):
             order.cancel()
         if getattr(self, "_host", None) is not None:
             self._drop_host()
+        if order is not None and order.code is not None:
+            order.code.release()
 
     def __reduce__(self) -> NoReturn:
         raise StateError(
@@ -620,6 +645,10 @@ def _end_workers() -> None:
 
         close_all()
     _headrace._close_iterators()
+    if "headrace.live_code" in sys.modules:
+        from .live_code import release_all
+
+        release_all()
     for loader in list(_with_host):
         loader._drop_host()
 

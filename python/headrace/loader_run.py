@@ -12,6 +12,7 @@ from .errors import CancelledError, HeadraceError, StateError, translated
 
 if TYPE_CHECKING:
     from .fleet import Member
+    from .live_code import LiveCode
     from .live_order import LiveOrder, Past
     from .loader import Loader
 
@@ -50,7 +51,7 @@ class Run:
         self._options = {**loader._engine, "epochs": epochs or 0, "epoch_first": first}
         self._order = loader._order
         self._changing = self._order  # None once the order stays
-        self._graph = loader._built.graph if self._order is None else self._order.graph
+        self._graph = loader._built.graph if self._order is None else self._order.first
         self._turn = threading.RLock()  # to take a batch, if the order may change; to move to another fleet
         self._past: Past | None = None  # before it did
         self._moves = 0  # to other fleets, since the last batch
@@ -85,9 +86,9 @@ class Run:
             self._turn.release()
 
     def _take_in_order(self, order: LiveOrder) -> _headrace.Batch:
-        """The same, in the best order that is known: changes to it first, if that can be now."""
+        """The same, with the graph that is best as far as is known: changes to it first, if that can be now."""
         run, epoch = self._iter, self.epoch
-        if run is None or order.graph is self._graph or not self._loader._may_change:
+        if run is None or order.wanted is self._graph or not self._loader._may_change:
             got = self._take(run)
         else:
             try:
@@ -95,38 +96,90 @@ class Run:
             except _headrace.Error:  # another thread closed it
                 return self._take(run)
             if self._is_change_due(order, stats):
-                run = self._change(order, state, stats)
-            got = self._take(run)
-            if got.epoch != epoch and order.graph is not self._graph:
+                got = self._change_and_take(order, state, stats)
+            else:
+                got = self._take(run)
+            if got.epoch != epoch and order.wanted is not self._graph:
                 # The first batch of an epoch is made again, so that the epoch has one order.
-                got = self._take(self._change(order, state, stats))
+                got = self._change_and_take(order, state, stats, got)
         self._batch = got.records
-        if order.is_settled:
-            self._changing = order if order.graph is not self._graph else None
-        elif self._iter is not None:
-            order.after_batch(self._iter, got.records)
+        if not order.is_over and self._iter is not None:
+            order.after_batch(self._iter, self._graph, got.records)
+        code = order.code
+        if code is not None and code.is_settled and not code.is_between(self._graph, order.wanted):
+            self._loader._end_live_code(order, code)
+        if order.is_over and order.wanted is self._graph:
+            self._changing = None
         return got
 
     def _is_change_due(self, order: LiveOrder, stats: Mapping[str, Any]) -> bool:
         """Whether to change before the next batch, and not only with the next epoch."""
         if not self.given:
             return True
-        if order.strictness != "exact" or self._loader.world > 1:
+        if self._loader.world > 1 or stats["errors"] > 0:
+            return False
+        if order.code is not None and order.code.is_between(self._graph, order.wanted):
+            return True
+        if order.strictness != "exact":
             return False
         left = None if self.epochs is None else self.first + self.epochs - 1 - self.epoch
-        return stats["errors"] == 0 and order.is_worth(stats, self._batch, left)
+        return order.is_worth(stats, self._batch, left)
+
+    def _change_and_take(
+        self, order: LiveOrder, state: str, stats: dict[str, Any], got: _headrace.Batch | None = None
+    ) -> _headrace.Batch:
+        """The next batch after a state, at which the run had these statistics: made by the graph that is wanted.
+        `got`: the same batch as the run has made it."""
+        code = order.code
+        if code is None or code.is_shown or not code.is_between(self._graph, order.wanted):
+            return self._take(self._change(order, state, stats))
+        return self._take_both(order, code, state, stats, got)
+
+    def _take_both(
+        self, order: LiveOrder, code: LiveCode, state: str, stats: dict[str, Any], got: _headrace.Batch | None
+    ) -> _headrace.Batch:
+        """The same, made in threads and then in worker processes, where the run continues if both are equal. One after
+        the other, as a memory budget is for one run."""
+        old = self._iter
+        got = self._take(old) if got is None else got
+        assert old is not None
+        try:
+            after = old.save()
+        except _headrace.Error:  # another thread closed it
+            return got
+        old.close()
+        run, same = None, False
+        try:
+            run = self._open(order.wanted, state)
+            made = run.next()
+            same = made is not None and code.compare(got, made)
+        except (HeadraceError, _headrace.Error) as error:
+            code.refuse(f"it fails in worker processes: {error}")
+        except BaseException:  # such as Ctrl-C: the next step makes the batch again
+            if run is not None:
+                run.close()
+            self._replace(old, self._open(self._graph, state), stats)
+            raise
+        if same and run is not None:
+            self._graph = order.wanted
+            self._replace(old, run, stats)
+        else:
+            if run is not None:
+                run.close()
+            self._replace(old, self._open(self._graph, after), old.stats())
+        return got
 
     def _change(self, order: LiveOrder, state: str, stats: dict[str, Any]) -> _headrace.Iter:
-        """Continues from a state, at which the run had these statistics, in the order that was found."""
+        """Continues from a state, at which the run had these statistics, with the graph that is wanted."""
         old = self._iter
         assert old is not None
-        self._graph = order.graph
+        before, self._graph = self._graph, order.wanted
         old.close()
         try:
             run = self._open(self._graph, state)
         except HeadraceError as error:
-            order.give_up(str(error))
-            self._graph = order.graph
+            order.give_up(before, str(error))
+            self._graph = order.wanted
             run = self._open(self._graph, state)
         self._replace(old, run, stats)
         return run
@@ -142,7 +195,7 @@ class Run:
         try:
             got = run.next()
         except BaseException as error:
-            if isinstance(error, _headrace.Error) and self._moved(run):
+            if isinstance(error, _headrace.Error) and (self._moved(run) or self._returned(run, error)):
                 return self._take(self._iter)
             elsewhere = self._closing and self._closed_by != threading.get_ident()
             if elsewhere and isinstance(error, _headrace.Error):
@@ -161,6 +214,21 @@ class Run:
         if self._progress is not None:
             self._progress.advance(self)
         return got
+
+    def _returned(self, old: _headrace.Iter, error: _headrace.Error) -> bool:
+        """Whether the run continues in threads, because worker processes that it tried failed."""
+        order = self._changing
+        code = order.code if order is not None else None
+        if order is None or code is None or not code.is_trying or self._iter is not old or self._closing:
+            return False
+        if not code.is_between(self._graph, order.graph):
+            return False
+        code.refuse(f"it failed in worker processes: {error}")
+        stats = old.stats() | {"errors": 0}
+        old.close()
+        self._graph = order.graph
+        self._replace(old, self._open(self._graph, old.save()), stats)
+        return True
 
     def _moved(self, old: _headrace.Iter) -> bool:
         """Whether the run continues on another fleet, because that of its workers was lost, which ended `old`."""

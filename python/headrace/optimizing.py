@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STRICTNESS: tuple[Strictness, ...] = ("exact", "close", "relaxed")  # as enum hr_strictness
 RULES: tuple[Rule, ...] = ("headrace", "pecan", "written")  # as enum hr_rule
-_DISTURBED = "a run would disturb it; pipeline.optimize() measures and saves it"
+_NOT_YET = "a run whose loop waits tries worker processes; pipeline.optimize() measures them now"
 RULE_NUMBERS: dict[Rule, int] = {"headrace": 0, "pecan": 1, "written": 3}  # enum hr_rule
 
 
@@ -302,7 +302,7 @@ def streams(built: build.Built) -> list[str]:
     return [info["name"] for info, node in nodes if node.code is not None and hasattr(node.code.fn, "reader")]
 
 
-def _free_steps(built: build.Built) -> list[str]:
+def free_steps(built: build.Built) -> list[str]:
     """Names of the nodes whose user code might run in worker processes instead of threads."""
     nodes, never = zip(built.graph.nodes(), built.nodes, strict=True), streams(built)
     steps = [info["name"] for info, node in nodes if node.code is not None and node.code.variant == "threads"]
@@ -311,7 +311,7 @@ def _free_steps(built: build.Built) -> list[str]:
 
 def may_move(built: build.Built) -> bool:
     """Whether there is user code that can be measured in worker processes instead of threads."""
-    return not streams(built) and bool(_free_steps(built))
+    return not streams(built) and bool(free_steps(built))
 
 
 def read_by_one_run(names: list[str]) -> str:
@@ -320,7 +320,7 @@ def read_by_one_run(names: list[str]) -> str:
 
 
 def _unmeasured_steps(built: build.Built, why: str) -> tuple[StepVariant, ...]:
-    return tuple(StepVariant(name, "threads", False, f"not measured: {why}") for name in _free_steps(built))
+    return tuple(StepVariant(name, "threads", False, f"not measured: {why}") for name in free_steps(built))
 
 
 def as_written(built: build.Built, strictness: Strictness, why: str) -> Optimization:
@@ -340,7 +340,7 @@ def unmeasured(built: build.Built, threads: int | None) -> list[str]:
     costs = saved(built.graph, inline=True)
     if costs is not None and knows_variants(costs):
         return []
-    return [f"optimize: {step.node}: {step.reason}" for step in _unmeasured_steps(built, _DISTURBED)]
+    return [f"optimize: {step.node}: {step.reason}" for step in _unmeasured_steps(built, _NOT_YET)]
 
 
 def with_variants(built: build.Built, node: Node) -> build.Built:
@@ -380,6 +380,7 @@ class Placed(NamedTuple):
     built: build.Built | None  # the pipeline with it there; None: as written
     steps: tuple[StepVariant, ...]
     ways: tuple[Way, ...] = ()
+    unmeasured: bool = False  # the costs of some code are not known
 
 
 def placed(built: build.Built, node: Node, threads: int) -> Placed:
@@ -389,7 +390,7 @@ def placed(built: build.Built, node: Node, threads: int) -> Placed:
         return Placed(None, _unmeasured_steps(built, read_by_one_run(found)))
     costs = saved(built.graph, inline=True) if may_move(built) else None
     if costs is None or not knows_variants(costs):
-        return Placed(None, _unmeasured_steps(built, _DISTURBED))
+        return Placed(None, _unmeasured_steps(built, _NOT_YET), unmeasured=True)
     anywhere = build.build(node, anywhere=True)
     steps, by_rate = ways(anywhere.graph, costs, Settings("exact", "written", 1, 0), False, threads)
     processes = frozenset(step.node for step in steps if step.moved)

@@ -11,7 +11,7 @@ from ._check import path_of
 from .errors import ArgumentError, FormatError, HeadraceError, NotFoundError, translated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from . import _headrace
     from ._types import PathLike
@@ -36,6 +36,13 @@ class NodeProfile(NamedTuple):
     width: float | None  # half of the 95 % confidence interval of cpu_ns, as a part of it
     serial: float | None = None  # of your code: the part of cpu_ns with the interpreter's lock; None: not known
     process_ns: float | None = None  # of your code: CPU in a worker process, transfer included; None: not known
+
+
+class CodeCost(NamedTuple):
+    """What a profile says of a step of your own code, besides: see NodeProfile."""
+
+    serial: float
+    process_ns: float
 
 
 class Profile:
@@ -65,6 +72,14 @@ class Profile:
     def __repr__(self) -> str:
         costs = ", ".join(f"{n.node} {n.cpu_ns / 1e3:.3g} us" for n in self.nodes)
         return f"<Profile of {len(self)} nodes: {costs}>"
+
+    def with_code(self, costs: Mapping[str, CodeCost]) -> Profile:
+        """The same with what is known of these nodes."""
+        value = json.loads(self.text)
+        for node in value["nodes"]:
+            if node["node"] in costs:
+                node |= costs[node["node"]]._asdict()
+        return Profile(json.dumps(value))
 
     def save(self, path: PathLike) -> None:
         """Write `text` to a file."""

@@ -184,7 +184,10 @@ def test_an_iterable_is_read_by_no_measurement(source: hr.Pipeline, caplog: pyte
 def test_what_a_loader_has_not_measured_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HEADRACE_CACHE", str(tmp_path))
     pipe = hr.range(50).map(busy, fields="value", name="busy").batch(8)
-    line = "optimize: busy: not measured: a run would disturb it; pipeline.optimize() measures and saves it"
+    line = (
+        "optimize: busy: not measured: a run whose loop waits tries worker processes; pipeline.optimize() measures "
+        "them now"
+    )
     plan = pipe.plan(optimize=True)
     assert plan.startswith(f"# {line}\n") and line in pipe.explain(optimize=True)
     assert line not in pipe.explain(optimize=True, threads=0) + pipe.explain()
