@@ -78,6 +78,20 @@ def test_photos_are_the_same_with_a_cache(pictures: pathlib.Path, tmp_path: path
             assert (np.array(a["image"]) == np.array(b["image"])).all()
 
 
+def test_a_cache_of_files_gives_what_its_first_epoch_gave(pictures: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    small = hr.files(pictures).decode(mode="exact").resize_shortest(32).center_crop(24)
+    sizes = []
+    for name, encoded in ("kept", small), ("files", small.encode(quality=90)):
+        pipe = encoded.cache(tmp_path / name)
+        pipe = (pipe.decode(mode="exact") if name == "files" else pipe).batch(4)
+        with pipe.loader(epochs=3, seed=1, output="numpy") as loader:
+            found = [batch.image.copy() for batch in loader]
+        each = len(found) // 3
+        assert each > 0 and all((a == b).all() for a, b in zip(found[:each], found[-each:], strict=True))
+        sizes.append(sum(file.stat().st_size for file in (tmp_path / name).rglob("*") if file.is_file()))
+    assert sizes[1] < sizes[0]
+
+
 def test_a_run_with_a_cache_resumes(tmp_path: pathlib.Path) -> None:
     pipe = hr.range(60).where("value % 3 != 1").cache(tmp_path / "kept").shuffle(window=8).batch(4)
     loader = pipe.loader(seed=5)

@@ -927,6 +927,69 @@ TEST(jpeg_loses_what_its_quality_loses)
     bench_finish(&bench);
 }
 
+/* A photo of smooth colours, as far as `channels` go. */
+static void put_smooth(uint8_t *levels, int side, int channels)
+{
+    for (int i = 0; i < side * side * channels; i++)
+        levels[i] = (uint8_t)(3 * (i / channels % side) + 4 * (i / channels / side) +
+                              20 * (i % channels));
+    put_u8(levels, side, side, channels);
+}
+
+TEST(encoded_images_are_read_by_decode)
+{
+    static const struct {
+        const char *params;
+        int channels, difference;
+    } cases[] = {
+        {"{}",                            3, 4},
+        {"{quality: 100, sampling: 444}", 3, 2},
+        {"{quality: 100, sampling: 422}", 3, 3},
+        {"{quality: 100}",                1, 1},
+        {"{format: png}",                 1, 0},
+        {"{format: png}",                 3, 0},
+        {"{format: png}",                 4, 0},
+    };
+    uint8_t levels[17 * 17 * 4], *got;
+    size_t bytes;
+
+    bench_init(&bench);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_smooth(levels, 17, cases[i].channels);
+        OP("image.encode", cases[i].params);
+        CHECK(bench_value(&bench, "image") == NULL);
+        CHECK_EQ_INT(bench_value(&bench, "data")->kind, HR_VALUE_BYTES);
+        OP("image.decode", "{mode: exact, color: unchanged}");
+        got = bench_bytes(&bench, "image", &bytes);
+        CHECK_EQ_INT(bytes, 17 * 17 * cases[i].channels);
+        for (size_t k = 0; k < bytes; k++)
+            CHECK(abs(got[k] - levels[k]) <= cases[i].difference);
+        free(got);
+    }
+    bench_finish(&bench);
+}
+
+TEST(encode_says_what_a_file_cannot_hold)
+{
+    float values[12] = {0};
+    uint8_t levels[12] = {0};
+
+    bench_init(&bench);
+    put_f32(values, 2, 2, 3);
+    REFUSED(HR_ERR_TYPE, "image.encode", "{}", "uint8: encode before image.normalize");
+    put_u8(levels, 2, 2, 3);
+    OP("tensor.layout", "{order: chw}");
+    REFUSED(HR_ERR_SHAPE, "image.encode", "{}", "encode before tensor.layout");
+    put_u8(levels, 2, 2, 2);
+    REFUSED(HR_ERR_SHAPE, "image.encode", "{}", "2 channels, and a JPEG 1 or 3");
+    put_u8(levels, 2, 2, 2);
+    OP("image.encode", "{format: png}");
+    put_u8(levels, 2, 2, 1);
+    OP("record.kind", "{field: image, kind: mask}");
+    REFUSED(HR_ERR_ARGUMENT, "image.encode", "{}", "give format: png");
+    bench_finish(&bench);
+}
+
 TEST(fixed_size_crop_crops_long_sides_and_pads_short_ones)
 {
     uint8_t levels[6] = {1, 2, 3, 4, 5, 6};

@@ -92,6 +92,7 @@ static const struct row rows[] = {
     {"image.cover_crop",           "{field: [image, boxes], scale: [0.1, 0.9]}",              SCENES                              },
     {"image.decode",               "{mode: exact}",                                           FILES                               },
     {"image.elastic",              "{}",                                                      PICTURES                            },
+    {"image.encode",               "{quality: 80}",                                           PICTURES                            },
     {"image.equalize",             "{}",                                                      PICTURES                            },
     {"image.erase",                "{}",                                                      PICTURES                            },
     {"image.erase",                "{random: true, p: 1}",                                    PICTURES                            },

@@ -76,6 +76,8 @@ cases = {
     "cast with scale": fixed + "  - tensor.cast: {dtype: float32, scale: true}\n",
     "jpeg": fixed,
     "jpeg at a reduced scale": fixed,
+    "encode": fixed + "  - image.encode: {quality: 90, sampling: '444'}\n  - image.decode: {mode: exact}\n"
+              "  - image.encode: {format: png}\n  - image.decode: {mode: exact}\n",
     "float views": "  - tensor.cast: {dtype: float32}\n  - image.random_resized_crop: {size: 48}\n"
                    "  - image.color_jitter: {brightness: 0.1, contrast: 0.1, saturation: 0.1, hue: 0.1}\n"
                    "  - image.gaussian_blur: {size: 5}\n",
