@@ -33,7 +33,11 @@ struct hr_cache_options {
     /* How the graph would run; NULL: the better of threads and worker processes, for each
      * place. */
     const struct hr_iter_options *run;
-    uint64_t reserved[8]; /* zero */
+    /* Images may also be kept as JPEGs of this quality, 1 to 100, in a fraction of the
+     * bytes: image.encode stands before the cache and image.decode after it, which
+     * changes their levels. 0: they are kept as they are. */
+    int quality;
+    uint64_t reserved[7]; /* zero */
 };
 
 /* Defaults: 10 epochs, in memory. */
@@ -52,7 +56,8 @@ struct hr_cache_place {
     double rate;                /* mean over the epochs */
     double gain;                /* by the rate without a cache */
     const char *refused;  /* why it cannot be there; NULL: it can, or it was not tried */
-    uint64_t reserved[8]; /* zero */
+    const char *image;    /* the field that is kept as a JPEG; NULL: none is */
+    uint64_t reserved[7]; /* zero */
 };
 struct hr_cache_places;
 
@@ -61,7 +66,8 @@ struct hr_cache_places;
  * profile and by measuring how fast entries are written and read here, and puts the best
  * into the graph. *ret_graph is the new graph, frozen, or the same graph if no cache
  * gains at least 2 %; hr_graph_unref() it. *ret_places lists all places, the best first;
- * free it. Nodes keep their names, so records do not change unless `refresh` is given.
+ * free it. Nodes keep their names, so records do not change unless `refresh` or `quality`
+ * is given.
  * HR_ERR_STATE if the profile is of another graph, or the sources do not know how many
  * records they have; HR_ERR_IO if the folder cannot be written.
  */

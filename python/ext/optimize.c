@@ -280,17 +280,17 @@ static PyObject *place_of(const struct hr_cache_place *place)
 {
     static const char *const variants[] = {"threads", "inline", "processes"};
 
-    return Py_BuildValue("{s:z,s:s,s:N,s:s,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:s}", "after",
-                         place->node, "where",
-                         place->node == NULL ? ""
-                         : place->in_folder  ? "folder"
-                                             : "memory",
-                         "chosen", PyBool_FromLong(place->chosen), "variant",
-                         variants[place->variant], "entry_bytes", place->entry_bytes,
-                         "total_bytes", place->total_bytes, "part", place->part,
-                         "fill_rate", place->fill_rate, "hit_rate", place->hit_rate,
-                         "rate", place->rate, "gain", place->gain, "refused",
-                         place->refused != NULL ? place->refused : "");
+    return Py_BuildValue(
+        "{s:z,s:s,s:N,s:s,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:s,s:z}", "after", place->node,
+        "where",
+        place->node == NULL ? ""
+        : place->in_folder  ? "folder"
+                            : "memory",
+        "chosen", PyBool_FromLong(place->chosen), "variant", variants[place->variant],
+        "entry_bytes", place->entry_bytes, "total_bytes", place->total_bytes, "part",
+        place->part, "fill_rate", place->fill_rate, "hit_rate", place->hit_rate, "rate",
+        place->rate, "gain", place->gain, "refused",
+        place->refused != NULL ? place->refused : "", "image", place->image);
 }
 
 /* Frees the places. */
@@ -328,8 +328,9 @@ PyObject *ext_graph_caches(PyObject *self, PyObject *args)
 
     hr_cache_options_init(&options);
     hr_optimize_options_init(&order);
-    if (!PyArg_ParseTuple(args, "s#iiLLzLL:caches", &text, &bytes, &rule, &strictness,
-                          &epochs, &memory, &options.folder, &folder_bytes, &refresh) ||
+    if (!PyArg_ParseTuple(args, "s#iiLLzLLi:caches", &text, &bytes, &rule, &strictness,
+                          &epochs, &memory, &options.folder, &folder_bytes, &refresh,
+                          &options.quality) ||
         (handle = take_frozen(graph)) == NULL)
         return NULL;
     options.epochs = epochs;

@@ -103,6 +103,7 @@ class CacheResult(TypedDict):
     rate: float
     gain: float
     refused: str  # "": it is not
+    image: str | None  # that is kept as a JPEG
 
 class StepVariantResult(TypedDict):
     node: str
@@ -183,6 +184,7 @@ class Graph:
         folder: str | None,
         folder_bytes: int,
         refresh: int,
+        quality: int,
     ) -> list[CacheResult]:
         """hr_graph_propose_cache in the order that the rule finds, the best place first."""
     def variants(

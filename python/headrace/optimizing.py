@@ -51,6 +51,7 @@ class CachePlace(NamedTuple):
     rate: float  # mean over the epochs
     gain: float  # by the rate without a cache
     refused: str  # why it cannot be there; "": it can, or it was not tried
+    image: str | None = None  # the field that is kept as a JPEG; None: none is
 
 
 class StepVariant(NamedTuple):
@@ -147,6 +148,7 @@ class Optimization(NamedTuple):
 
 def _place(place: CachePlace) -> str:
     where = "no cache" if place.after is None else f"cache after {place.after} in {place.where}"
+    where += ", as JPEGs" if place.image is not None else ""
     room = f", room for {100 * place.part:.0f} %" if place.part < 1 and place.after is not None else ""
     mark = " (chosen)" if place.chosen else ""
     why = f"; refused: {place.refused}" if place.refused else ""
@@ -221,6 +223,7 @@ class Caching(NamedTuple):
     folder: str | None
     folder_bytes: int
     refresh: int
+    quality: int  # 0: images are kept as they are
 
 
 def places(
@@ -243,8 +246,16 @@ def ways(
     return tuple(StepVariant(**step) for step in steps), tuple(Way(**way) for way in found)
 
 
+def _cache_nodes(place: CachePlace, asked: Caching) -> list[tuple[str, dict[str, Any]]]:
+    """The flow.cache that was predicted, and what stands around it: operators and their parameters."""
+    cache = ("flow.cache", _cache_params(place, asked))
+    if place.image is None:
+        return [cache]
+    image = {"field": place.image, "to": place.image}
+    return [("image.encode", {**image, "quality": asked.quality}), cache, ("image.decode", image)]
+
+
 def _cache_params(place: CachePlace, asked: Caching) -> dict[str, Any]:
-    """The parameters of the flow.cache that was predicted."""
     folder = place.where == "folder"
     given = {
         "folder": asked.folder if folder else None,
@@ -258,11 +269,11 @@ def reorder(
     nodes: list[Node],
     graph: _headrace.Graph,
     order: tuple[str, ...],
-    cache: tuple[str, dict[str, Any]] | None = None,
+    cache: tuple[str, list[tuple[str, dict[str, Any]]]] | None = None,
     processes: frozenset[str] = frozenset(),
 ) -> Node:
     """The output of the pipeline whose place i holds the node named order[i]; `nodes` are those of `graph`.
-    `cache`: the node after which a cache stands, and its parameters. `processes`: nodes of user code that run in
+    `cache`: the node after which a cache stands, and its nodes. `processes`: nodes of user code that run in
     worker processes."""
     infos = graph.nodes()
     at = {info["name"]: i for i, info in enumerate(infos)}
@@ -284,11 +295,12 @@ def reorder(
     for info, new in zip(infos, made, strict=True):
         new.inputs = tuple(made[i] for i in info["inputs"])
     if cache is not None:
-        before = made[order.index(cache[0])]
-        kept = Node("flow.cache", cache[1], (before,), None, None, None)
+        before = kept = made[order.index(cache[0])]
+        for op, params in cache[1]:
+            kept = Node(op, params, (kept,), None, None, None)
         for new in made:
             new.inputs = tuple(kept if one is before else one for one in new.inputs)
-        if not any(before in new.inputs or kept in new.inputs for new in made):
+        if not any(kept in new.inputs for new in made):
             return kept
     if origin is not None:
         origin.nodes = made
@@ -452,6 +464,7 @@ class OptimizeOptions(TypedDict, total=False):
     cache_memory: int
     cache_folder: PathLike | None
     cache_bytes: int
+    cache_quality: int
     refresh: int
     variants: bool
 
@@ -476,6 +489,7 @@ def optimized(
     cache_memory: int,
     cache_folder: PathLike | None,
     cache_bytes: int,
+    cache_quality: int,
     refresh: int,
     variants: bool,
 ) -> Pipeline:
@@ -504,6 +518,7 @@ def optimized(
         folder,
         count("cache_bytes", cache_bytes, called="optimize"),
         count("refresh", refresh, called="optimize"),
+        count("cache_quality", cache_quality, 100, called="optimize"),
     )
     costs = _given(given)
     built = _separate(pipeline._built, pipeline._node)
@@ -530,7 +545,7 @@ def optimized(
             found = found._replace(steps=_unmeasured_steps(built, why))
     chosen = [place for place in found.caches if place.chosen and place.after is not None]
     processes = frozenset(step.node for step in found.steps if step.moved)
-    cache = (str(chosen[0].after), _cache_params(chosen[0], asked)) if chosen else None
+    cache = (str(chosen[0].after), _cache_nodes(chosen[0], asked)) if chosen else None
     changed = bool(found.moved or processes) or cache is not None
     faster = Pipeline(reorder(built.nodes, built.graph, found.nodes, cache, processes) if changed else pipeline._node)
     if not changed:

@@ -491,6 +491,7 @@ class Pipeline(Methods):
         cache_memory: int = 0,
         cache_folder: PathLike | None = None,
         cache_bytes: int = 0,
+        cache_quality: int = 0,
         refresh: int = 0,
         variants: bool = True,
     ) -> Pipeline:
@@ -527,6 +528,8 @@ class Pipeline(Methods):
                 process may use; -1: none in memory.
             cache_folder: a folder in which a cache may also be kept.
             cache_bytes: that it may take there. 0 (default): all but a twentieth of the disk.
+            cache_quality: images in a cache may be kept as JPEGs of this quality (`encode`), 1 to 100, which take less
+                room, and whose levels differ a little. 0 (default): as they are.
             refresh: random draws before the cache may stay the same for this many epochs. 0 (default): no cache
                 is put after operators that draw.
             variants: move functions to worker processes. False: they stay in their variant.
@@ -550,6 +553,7 @@ class Pipeline(Methods):
             cache_memory,
             cache_folder,
             cache_bytes,
+            cache_quality,
             refresh,
             variants,
         )

@@ -272,6 +272,28 @@ def test_a_cache_beside_another_order(tmp_path):
     assert digest(fast, epochs=2) == digest(wasteful(), epochs=2)
 
 
+def test_a_cache_keeps_images_as_files_where_that_pays(pictures):
+    written = hr.files(pictures).decode(mode="exact").resize(96).op("debug.spin", us=3000, name="dear").batch(5)
+    asked: dict[str, Any] = {"seconds": 0.5, "epochs": 10, "cache_memory": 300_000}
+    fast = written.optimize(**asked, cache_quality=90)
+    assert fast.report is not None
+    best = fast.report.caches[0]
+    assert best.chosen and best.after == "dear" and best.image == "image" and best.part == 1
+    raw = next(place for place in fast.report.caches if place.after == "dear" and place.image is None)
+    assert raw.entry_bytes > 3 * best.entry_bytes and raw.part < 0.5 and raw.gain < best.gain
+    assert names(fast)[-5:] == ["dear", "image.encode", "flow.cache", "image.decode2", "batch.stack"]
+    assert "cache after dear in memory, as JPEGs (chosen)" in str(fast.report)
+    with fast.loader(epochs=2, output="numpy") as loader, written.loader(output="numpy") as other:
+        made = [batch.image.astype(int) for batch in loader]
+        true = [batch.image.astype(int) for batch in other]
+    assert all((a == b).all() for a, b in zip(made[:6], made[6:], strict=True))
+    assert 0 < max(abs(a - b).mean() for a, b in zip(made, true, strict=False)) < 12
+    plain = written.optimize(**asked).report
+    assert plain is not None and all(place.image is None for place in plain.caches)
+    with pytest.raises(hr.ArgumentError, match="cache_quality is 0 to 100"):
+        written.optimize(**asked, cache_quality=101)
+
+
 def test_no_cache_without_epochs_or_gain():
     assert dear().optimize(seconds=0.5).report.caches == ()  # type: ignore[union-attr]
     cheap = hr.range(300).op("debug.identity").batch(10)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "api/cache_files.h"
 #include "api/cache_rates.h"
 #include "api/prediction.h"
 #include "core/alloc.h"
@@ -45,6 +46,7 @@ struct proposing {
     struct hr_cost_machine machine;
     struct hr_cost_fact *facts;
     struct hr_cache_job job;
+    struct hr_cache_file *files; /* per node; NULL: images are kept as they are */
     struct hr_cache_places *places;
     struct hr_error *error;
 };
@@ -66,6 +68,9 @@ static enum hr_err check(const struct hr_cache_options *o, struct hr_error *rete
     if (o->memory < -1 || o->folder_bytes < 0)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "memory must be -1 or more, and folder_bytes 0 or more");
+    if (o->quality < 0 || o->quality > 100)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "quality must be 1 to 100, not %d",
+                        o->quality);
     if (o->memory == -1 && o->folder == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "a cache needs memory or a folder: neither is allowed");
@@ -111,6 +116,16 @@ static enum hr_err add_media(struct proposing *p)
     return p->options->folder != NULL ? add_medium(p, p->options->folder) : HR_OK;
 }
 
+static enum hr_err add_files(struct proposing *p)
+{
+    if (p->options->quality == 0)
+        return HR_OK;
+    p->files = hr__calloc(p->graph->count, sizeof *p->files);
+    if (p->files == NULL)
+        return hr__fail(p->error, HR_ERR_MEMORY, "out of memory");
+    return hr__cache_files(p->graph, p->options->quality, p->files, p->error);
+}
+
 /* ---- predictions ---- */
 
 /* Of the largest source; 0 if one does not know. */
@@ -133,14 +148,14 @@ static enum hr_err
 add_points(struct proposing *p, const struct hr_plan *plan, enum hr_variant variant)
 {
     struct hr_cache_places *places = p->places;
-    size_t room = p->graph->count * places->media_count + 1, count = 0;
+    size_t room = 2 * p->graph->count * places->media_count + 1, count = 0;
     struct hr_cache_point *points = hr__calloc(room, sizeof *points);
     enum hr_err code;
 
     if (points == NULL)
         return hr__fail(p->error, HR_ERR_MEMORY, "out of memory");
     code = hr__cache_points(plan, p->facts, &p->machine, &p->job, places->media,
-                            places->media_count, points, &count, p->error);
+                            places->media_count, p->files, points, &count, p->error);
     for (size_t i = 0; i < count; i++)
         places->items[places->count++] =
             (struct place){.point = points[i], .variant = variant};
@@ -182,6 +197,7 @@ static void drop_repeated(struct hr_cache_places *places)
 
         for (size_t k = 0; k < kept && !seen; k++)
             seen = places->items[k].point.node == point->node &&
+                   places->items[k].point.file == point->file &&
                    places->items[k].point.medium == point->medium;
         if (!seen)
             places->items[kept++] = places->items[i];
@@ -197,7 +213,7 @@ static enum hr_err predict_all(struct proposing *p)
     struct hr_cache_places *places = p->places;
     struct hr_iter_options run;
 
-    places->items = hr__calloc(VARIANTS * (p->graph->count * places->media_count + 1),
+    places->items = hr__calloc(VARIANTS * (2 * p->graph->count * places->media_count + 1),
                                sizeof *places->items);
     if (places->items == NULL)
         return hr__fail(p->error, HR_ERR_MEMORY, "out of memory");
@@ -253,7 +269,12 @@ try_place(struct proposing *p, struct place *place, struct hr_graph **ret_graph)
 
     if (given == NULL)
         return hr__fail(p->error, HR_ERR_MEMORY, "out of memory");
-    HR_TRY(hr__graph_insert(p->graph, place->point.node, OP, given, &other, p->error));
+    if (place->point.file)
+        HR_TRY(hr__cache_insert_file(p->graph, place->point.node, p->options->quality,
+                                     given, &other, p->error));
+    else
+        HR_TRY(
+            hr__graph_insert(p->graph, place->point.node, OP, given, &other, p->error));
     if (hr__graph_freeze(other, &error) == HR_OK) {
         *ret_graph = other;
         place->chosen = true;
@@ -305,6 +326,7 @@ static enum hr_err propose(struct proposing *p, const struct hr_profile *profile
                         "the sources do not know how many records they have, so it is "
                         "not known what a cache would hold");
     HR_TRY(add_media(p));
+    HR_TRY(add_files(p));
     HR_TRY(predict_all(p));
     return take_best(p, ret_graph);
 }
@@ -333,6 +355,7 @@ hr_graph_propose_cache(struct hr_graph *graph, const struct hr_profile *profile,
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     code = propose(&p, profile, &found);
     hr__free(p.facts);
+    hr__free(p.files);
     if (code != HR_OK) {
         hr_cache_places_free(p.places);
         if (reterr != NULL)
@@ -371,6 +394,9 @@ enum hr_err hr_cache_places_get(const struct hr_cache_places *places, size_t at,
     if (place->point.node != HR_NO_NODE) {
         ret_place->node = places->graph->nodes[place->point.node].name;
         ret_place->in_folder = places->media[place->point.medium].folder;
+        if (place->point.file)
+            ret_place->image =
+                hr__cache_image(&places->graph->nodes[place->point.node].schema)->name;
     }
     return HR_OK;
 }

@@ -10,10 +10,12 @@ static const char *const variants[] = {"threads", "inline", "processes"};
 
 int cache_ask_check(const struct cache_ask *ask)
 {
-    if (ask->epochs == 0 && (ask->memory != 0 || ask->folder != NULL ||
-                             ask->folder_bytes != 0 || ask->refresh != 0))
-        return cli_usage("--cache-memory, --cache-folder, --cache-bytes and --refresh "
-                         "need --epochs N: how many epochs the job will make");
+    if (ask->epochs == 0 &&
+        (ask->memory != 0 || ask->folder != NULL || ask->folder_bytes != 0 ||
+         ask->refresh != 0 || ask->quality != 0))
+        return cli_usage("--cache-memory, --cache-folder, --cache-bytes, "
+                         "--cache-quality and --refresh need --epochs N: how many "
+                         "epochs the job will make");
     if (ask->folder == NULL && ask->folder_bytes != 0)
         return cli_usage("--cache-bytes needs --cache-folder FOLDER");
     return CLI_OK;
@@ -33,6 +35,7 @@ cache_propose(struct hr_graph *graph, const struct hr_profile *profile,
     options.folder = ask->folder;
     options.folder_bytes = ask->folder_bytes;
     options.refresh = ask->refresh;
+    options.quality = (int)ask->quality;
     options.order = order;
     return hr_graph_propose_cache(graph, profile, &options, ret_graph, ret_places, error);
 }
@@ -42,8 +45,9 @@ const char *cache_place_text(const struct hr_cache_place *place, char *text, siz
     if (place->node == NULL)
         snprintf(text, room, "none");
     else
-        snprintf(text, room, "after '%.60s' in %s", place->node,
-                 place->in_folder ? "the folder" : "memory");
+        snprintf(text, room, "after '%.60s' in %s%s", place->node,
+                 place->in_folder ? "the folder" : "memory",
+                 place->image != NULL ? ", as JPEGs" : "");
     return text;
 }
 
@@ -68,7 +72,7 @@ static void print_place(const struct hr_cache_place *place)
 {
     char where[96], entry[32], total[32];
 
-    printf("  %s%-36s%s %5.2fx", place->chosen ? term_bold(stdout) : "",
+    printf("  %s%-46s%s %5.2fx", place->chosen ? term_bold(stdout) : "",
            cache_place_text(place, where, sizeof(where)),
            place->chosen ? term_plain(stdout) : "", place->gain);
     if (place->node != NULL) {
@@ -134,6 +138,7 @@ void cache_report_json(struct json *json, const struct hr_cache_places *places)
         json_double(json, "hit_rate", place.hit_rate);
         json_double(json, "rate", place.rate);
         json_double(json, "gain", place.gain);
+        json_text(json, "image", place.image);
         json_text(json, "refused", place.refused);
         json_close(json, '}');
     }

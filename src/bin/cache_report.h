@@ -11,7 +11,7 @@
 
 struct cache_ask {
     int64_t epochs; /* 0: not asked */
-    int64_t memory, folder_bytes, refresh;
+    int64_t memory, folder_bytes, refresh, quality;
     const char *folder;
 };
 
@@ -29,7 +29,10 @@ struct cache_ask {
      "with --cache-folder: it may take BYTES; default all but a twentieth of the disk", 0, INT64_MAX},       \
     {"refresh", 0, CLI_INT, CACHE_ASK_AT(type, member, refresh), "K",                                        \
      "with --epochs: random draws before the cache may stay the same for K epochs; default: no cache after " \
-     "ops that draw", 1, 1000000000}
+     "ops that draw", 1, 1000000000},                                                                        \
+    {"cache-quality", 0, CLI_INT, CACHE_ASK_AT(type, member, quality), "Q",                                  \
+     "with --epochs: images in a cache may be kept as JPEGs of quality Q, which take less room and change "  \
+     "levels a little; default: as they are", 1, 100}
 /* clang-format on */
 
 /* Returns a cli_exit code; prints what does not fit together. */

@@ -352,10 +352,11 @@ const struct cli_command cmd_optimize = {
         "time. Nodes move only as their traits, depends_on and keep_position allow, and "
         "keep their random draws. An order whose records differ by more than "
         "--strictness allows is dropped, and the reason is printed. With --epochs it "
-        "also "
-        "puts a cache where it gains most over that many epochs: it weighs the work "
+        "also puts a cache where it gains most over that many epochs: it weighs the work "
         "before each place against writing and reading entries at rates measured here. "
-        "Places after random ops are refused unless --refresh allows them.",
+        "Places after random ops are refused unless --refresh allows them. With "
+        "--cache-quality images may be kept as JPEGs, after what encoding and decoding "
+        "some of them takes.",
     CLI_OPTIONS(optimize_table, struct optimize_command),
     CLI_EXAMPLES(optimize_examples),
     .defaults = &optimize_defaults,

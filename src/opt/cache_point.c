@@ -17,7 +17,8 @@ struct points {
     const struct hr_cost_fact *facts;
     const struct hr_cost_machine *machine;
     const struct hr_cache_job *job;
-    struct hr_cost_fact *changed; /* scratch, one per node */
+    const struct hr_cache_file *files; /* or NULL */
+    struct hr_cost_fact *changed;      /* scratch, one per node */
     struct hr_error *error;
 };
 
@@ -75,6 +76,26 @@ double hr__cache_entry_bytes(const struct hr_graph *graph,
         counted[by] = true;
     }
     return bytes;
+}
+
+const struct hr_field *hr__cache_image(const struct hr_schema *schema)
+{
+    const struct hr_field *found = NULL;
+
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct hr_field *field = &schema->fields[i];
+
+        if (!hr__field_has_pixels(field) || field->meaning == HR_MEANING_MASK)
+            continue;
+        if (found != NULL)
+            return NULL;
+        found = field;
+    }
+    if (found == NULL || found->dtype != HR_U8 || found->ndim != 3 ||
+        found->layout != HR_LAYOUT_HWC ||
+        (found->dims[2].size != 1 && found->dims[2].size != 3))
+        return NULL;
+    return found;
 }
 
 /* ---- what an epoch costs ---- */
@@ -157,6 +178,15 @@ static double copy_ns(const struct points *p, const struct hr_cache_point *point
     return entry_ns(0, p->machine->copy, point->bytes);
 }
 
+/* What becomes of the image of a record that was not found, or that comes back. */
+static double
+file_ns(const struct points *p, const struct hr_cache_point *point, double missing)
+{
+    const struct hr_cache_file *file = point->file ? &p->files[point->node] : NULL;
+
+    return file != NULL ? missing * file->encode_ns + file->decode_ns : 0;
+}
+
 static enum hr_err
 predict_fill(struct points *p, const struct hr_plan_stage *stage, size_t at,
              const struct hr_cache_medium *medium, struct hr_cache_point *point)
@@ -168,7 +198,7 @@ predict_fill(struct points *p, const struct hr_plan_stage *stage, size_t at,
     fact = &p->changed[point->node];
     fact->cpu_ns +=
         fact->kept *
-        (copy_ns(p, point) +
+        (copy_ns(p, point) + file_ns(p, point, 1) +
          point->part * entry_ns(medium->write_ns, medium->write_rate, point->bytes));
     return predict(p, &point->fill);
 }
@@ -185,8 +215,9 @@ predict_hits(struct points *p, const struct hr_plan_stage *stage, size_t at,
     leave_out(p, stage, at, point->part);
     fact = &p->changed[point->node];
     entries = fact->kept * point->part;
-    fact->cpu_ns += fact->kept * copy_ns(p, point) +
-                    entries * entry_ns(medium->read_ns, medium->read_rate, point->bytes);
+    fact->cpu_ns +=
+        fact->kept * (copy_ns(p, point) + file_ns(p, point, 1 - point->part)) +
+        entries * entry_ns(medium->read_ns, medium->read_rate, point->bytes);
     if (medium->device > 0 && point->total * point->part > medium->device_from)
         fact->wait_ns += entries * point->bytes / medium->device * 1e9;
     return predict(p, &point->hit);
@@ -230,6 +261,9 @@ set_point(struct points *p, const struct hr_plan_stage *stage, size_t at,
           const struct hr_cache_medium *medium, struct hr_cache_point *point)
 {
     point->bytes = hr__cache_entry_bytes(p->plan->graph, p->facts, point->node);
+    if (point->file)
+        point->bytes = fmax(point->bytes - p->files[point->node].pixels, 0) +
+                       p->files[point->node].bytes;
     point->total = point->bytes * entries_of(p, point->node);
     point->part = point->total > medium->room ? medium->room / point->total : 1;
     HR_TRY(predict_fill(p, stage, at, medium, point));
@@ -260,13 +294,15 @@ static enum hr_err add_stage(struct points *p, const struct hr_plan_stage *stage
                              struct hr_cache_point *points, size_t *count)
 {
     for (size_t i = 0; i < stage->step_count; i++)
-        for (size_t m = 0; m < media_count; m++) {
+        for (size_t m = 0; m < 2 * media_count; m++) {
             uint32_t node = stage->steps[i].node;
-            struct hr_cache_point point = {.node = node, .medium = m};
+            struct hr_cache_point point = {
+                .node = node, .medium = m / 2, .file = m % 2 == 1};
 
-            if (!is_place(&p->plan->graph->nodes[node]) || media[m].room <= 0)
+            if (!is_place(&p->plan->graph->nodes[node]) || media[m / 2].room <= 0 ||
+                (point.file && (p->files == NULL || p->files[node].bytes == 0)))
                 continue;
-            HR_TRY(set_point(p, stage, i, &media[m], &point));
+            HR_TRY(set_point(p, stage, i, &media[m / 2], &point));
             points[(*count)++] = point;
         }
     return HR_OK;
@@ -291,11 +327,15 @@ enum hr_err
 hr__cache_points(const struct hr_plan *plan, const struct hr_cost_fact *facts,
                  const struct hr_cost_machine *machine, const struct hr_cache_job *job,
                  const struct hr_cache_medium *media, size_t media_count,
-                 struct hr_cache_point *ret_points, size_t *ret_count,
-                 struct hr_error *reterr)
+                 const struct hr_cache_file *files, struct hr_cache_point *ret_points,
+                 size_t *ret_count, struct hr_error *reterr)
 {
-    struct points p = {
-        .plan = plan, .facts = facts, .machine = machine, .job = job, .error = reterr};
+    struct points p = {.plan = plan,
+                       .facts = facts,
+                       .machine = machine,
+                       .job = job,
+                       .files = files,
+                       .error = reterr};
     size_t count = 0;
     enum hr_err code;
 

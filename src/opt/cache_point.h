@@ -22,6 +22,13 @@ struct hr_cache_medium {
                                     `device_from` bytes; 0: never waited for */
 };
 
+/* An image that is kept as a file, and decoded when it comes back. */
+struct hr_cache_file {
+    double bytes;                /* of the file; 0: there is no such image */
+    double pixels;               /* bytes of the image, in whose place it is */
+    double encode_ns, decode_ns; /* CPU time */
+};
+
 struct hr_cache_job {
     double epochs;  /* that the job will still make; >= 1 */
     double refresh; /* random draws before the cache change after this many; 0: never */
@@ -31,6 +38,7 @@ struct hr_cache_job {
 struct hr_cache_point {
     uint32_t node; /* the cache is right after it; HR_NO_NODE: none */
     size_t medium;
+    bool file;        /* its image is kept as a file */
     double bytes;     /* of an entry */
     double total;     /* of all entries */
     double part;      /* of the records that find room, 0 to 1 */
@@ -51,16 +59,21 @@ double hr__cache_fill_rate(const double *ns, size_t count, double bytes);
 double hr__cache_entry_bytes(const struct hr_graph *graph,
                              const struct hr_cost_fact *facts, uint32_t node);
 
+/* The image of a record that can be kept as a JPEG: its only one, of uint8, channels
+ * last. NULL: it has none, or several. */
+const struct hr_field *hr__cache_image(const struct hr_schema *schema);
+
 /*
  * All points of a plan of the graph that the facts are of, the best first; no cache is
- * one of them. Of equal rates the one with fewer bytes comes first. `ret_points` has room
- * for (graph->count * media_count + 1). HR_ERR_MEMORY or HR_ERR_STATE as hr__cost_plan().
+ * one of them. Of equal rates the one with fewer bytes comes first. `files`: of
+ * each node; NULL: no images are kept as files. `ret_points` has room for (2 *
+ * graph->count * media_count + 1). HR_ERR_MEMORY or HR_ERR_STATE as hr__cost_plan().
  */
 HR_CHECK enum hr_err
 hr__cache_points(const struct hr_plan *plan, const struct hr_cost_fact *facts,
                  const struct hr_cost_machine *machine, const struct hr_cache_job *job,
                  const struct hr_cache_medium *media, size_t media_count,
-                 struct hr_cache_point *ret_points, size_t *ret_count,
-                 struct hr_error *reterr);
+                 const struct hr_cache_file *files, struct hr_cache_point *ret_points,
+                 size_t *ret_count, struct hr_error *reterr);
 
 #endif

@@ -12,7 +12,7 @@
 #include "tests/support/pipeline.h"
 
 #define NODES_MAX 8
-#define POINTS_MAX (2 * NODES_MAX + 1)
+#define POINTS_MAX (4 * NODES_MAX + 1)
 
 /* A graph with a plan of one thread, costs that tests edit, and the points found. */
 struct made {
@@ -23,6 +23,7 @@ struct made {
     struct hr_cache_medium media[2];
     size_t media_count;
     struct hr_cache_job job;
+    struct hr_cache_file files[NODES_MAX];
     struct hr_cache_point points[POINTS_MAX];
     size_t count;
 };
@@ -57,8 +58,8 @@ static void find(struct made *made)
     struct hr_error error = {0};
 
     if (hr__cache_points(&made->plan, made->facts, &made->machine, &made->job,
-                         made->media, made->media_count, made->points, &made->count,
-                         &error) != HR_OK)
+                         made->media, made->media_count, made->files, made->points,
+                         &made->count, &error) != HR_OK)
         check_failed(__FILE__, __LINE__, "%s", error.message);
 }
 
@@ -93,6 +94,78 @@ TEST(a_hit_costs_the_read_and_a_miss_the_work_and_the_write)
     CHECK_NEAR(after(&made, HR_NO_NODE)->rate, 1e9 / 110e3, 1e-3);
     CHECK_NEAR(after(&made, SOURCE)->rate, 10e9 / (112e3 + 9 * 111e3), 1e-3);
     finish(&made);
+}
+
+static const struct hr_cache_point *file_after(const struct made *made, uint32_t node)
+{
+    for (size_t i = 0; i < made->count; i++)
+        if (made->points[i].node == node && made->points[i].file)
+            return &made->points[i];
+    return NULL;
+}
+
+/* A file is encoded where the record was not found, and decoded always. */
+TEST(images_may_be_kept_as_files)
+{
+    const struct hr_cache_point *point;
+    char text[1024];
+    struct made made;
+    double bytes;
+
+    snprintf(text, sizeof text,
+             "  - source.list: {path: \"%s/README.md\"}\n"
+             "  - image.decode: {field: text}\n  - image.resize: {size: [10, 20]}\n"
+             "  - batch.stack: {size: 8}\n",
+             check_source_dir());
+    made = make(text);
+    made.facts[1].cpu_ns = 100e3;
+    made.facts[1].bytes_out = 5000;
+    made.files[2] = (struct hr_cache_file){
+        .bytes = 50, .pixels = 600, .encode_ns = 8000, .decode_ns = 3000};
+    made.media[0].read_rate = made.media[0].write_rate = 1e8; /* 10 ns a byte */
+    find(&made);
+    point = file_after(&made, 2);
+    CHECK(point != NULL && file_after(&made, 1) == NULL && point == made.points);
+    bytes = point->bytes;
+    CHECK_NEAR(bytes, hr__cache_entry_bytes(made.graph, made.facts, 2) - 550, 1e-9);
+    CHECK_NEAR(1e9 / point->fill, 100e3 + 11e3 + 2000 + 10 * bytes, 1e-6);
+    CHECK_NEAR(1e9 / point->hit, 3000 + 1000 + 10 * bytes, 1e-6);
+    made.media[0].room = point->total / 2;
+    find(&made);
+    point = file_after(&made, 2);
+    CHECK_NEAR(point->part, 0.5, 1e-9);
+    CHECK_NEAR(1e9 / point->hit, 50e3 + 4000 + 3000 + 500 + 5 * bytes, 1e-6);
+    finish(&made);
+}
+
+TEST(an_image_for_a_file_is_the_only_one_with_its_channels_last)
+{
+    static const struct {
+        const char *steps;
+        uint32_t node;
+        bool fits;
+    } cases[] = {
+        {"  - image.decode: {field: text}\n",                                    1, true },
+        {"  - image.decode: {field: text, color: gray}\n",                       1, true },
+        {"  - image.decode: {field: text, color: unchanged}\n",                  1, false},
+        {"  - image.decode: {field: text, color: labels}\n",                     1, false},
+        {"  - image.decode: {field: text}\n  - tensor.layout: {order: chw}\n",   2, false},
+        {"  - image.decode: {field: text}\n  - tensor.cast: {dtype: float32}\n", 2,
+         false                                                                           },
+        {"  - debug.identity: {}\n",                                             1, false},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        struct hr_graph *graph;
+
+        snprintf(text, sizeof text, "  - source.list: {path: \"%s/README.md\"}\n%s",
+                 check_source_dir(), cases[i].steps);
+        graph = pipeline_frozen(text);
+        CHECK((hr__cache_image(&graph->nodes[cases[i].node].schema) != NULL) ==
+              cases[i].fits);
+        hr_graph_unref(graph);
+    }
 }
 
 /* One epoch only writes; draws that change every two epochs fill it five times. */

@@ -593,6 +593,25 @@ def a_cache_is_proposed_and_the_digest_stays():
     assert "--epochs needs --profile" in run("explain", written, "--epochs", "3", code=2).stderr
 
 
+@test
+def a_cache_of_jpegs_is_proposed_where_pixels_find_no_room():
+    run("synth", "photos", temp / "small", "--count", "12", "-q")
+    written = graph("room.yaml", f"pipeline:\n  - source.files: {{path: '{temp}/small'}}\n  - image.decode\n"
+                                 "  - image.resize: {size: 64}\n  - debug.spin: {us: 3000}\n    name: dear\n  - batch.stack: {size: 4}\n")
+    words = ["optimize", written, "--seconds", "1", "--epochs", "10", "--cache-memory", "60kB", "-q"]
+    found = run_json(*words, "--cache-quality", "90", "-o", "jpegs.yaml")
+    assert found["nodes"][-4:] == ["image.encode", "flow.cache", "image.decode2", "batch.stack"], found["nodes"]
+    best = found["caches"][0]
+    assert best["image"] == "image" and best["part"] == 1 and best["chosen"], best
+    raw = next(place for place in found["caches"] if place["after"] == "dear" and place["image"] is None)
+    assert raw["part"] < 0.5 and raw["gain"] < best["gain"], raw
+    run("run", "jpegs.yaml", "--epochs", "2", "--batch-digests", "jpegs.txt", "-q")
+    lines = [line.split()[1:] for line in (temp / "jpegs.txt").read_text().splitlines()]
+    assert len(lines) == 6 and lines[:3] == lines[3:], lines
+    assert all(place["image"] is None for place in run_json(*words)["caches"])
+    assert "need --epochs N" in run("optimize", written, "--cache-quality", "90", code=2).stderr
+
+
 
 @test
 def optimize_uses_saved_profiles():
