@@ -336,6 +336,11 @@ class LiveCode:
 
     # ---- ends ----
 
+    def end(self) -> Host | None:
+        """The run is where it stays. Returns the host of `moved`, as take_over()."""
+        self.graph = self._ready = None
+        return self.take_over()
+
     def take_over(self) -> Host | None:
         """The host of `moved`, which the caller releases from now on; None if this object does not use it."""
         with self._lock:

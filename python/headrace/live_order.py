@@ -140,7 +140,6 @@ class LiveOrder:
         self.built, self._written, self.graph = code.moved, code.moved.graph, code.graph
         self.report = self._other or self.report
         self._kept = True  # by the code, which knows more
-        code.graph = None
 
     def before_run(self) -> None:
         """Uses a saved profile, or what earlier runs have measured, before a run begins."""

@@ -439,10 +439,11 @@ class Loader(Generic[B]):
 
     def _end_live_code(self, order: LiveOrder, code: LiveCode) -> None:
         """Where user code runs fastest is known, and the run is there."""
-        host = code.take_over()
-        if code.won and host is not None:
+        if code.won and code.graph is not None:
             order.adopt(code)
             self._built = order.built
+        host = code.end()
+        if code.won and host is not None:
             with self._lock:
                 host, self._host = self._host, host
                 _with_host.add(self)

@@ -236,6 +236,31 @@ def test_order_and_variant_change_in_one_run(monkeypatch):
         assert any(node["worker_seconds"] > 0 for node in loader.node_stats())
 
 
+@pytest.mark.usefixtures("eager", "nothing_left")
+def test_an_order_that_is_found_after_the_contest_changes_only_if_it_is_worth_that(monkeypatch):
+    monkeypatch.setattr(live_order.LiveOrder, "is_worth", lambda *unused: False)
+    decided(monkeypatch, True)
+    pipe = hr.range(4000).op("debug.spin", us=20, name="spin").where("value % 4 == 0", name="filter")
+    pipe = pipe.map(userfns.square, name="f").batch(10)
+    expected, _ = plain(pipe, seed=1)
+    with pipe.loader(seed=1, optimize=True) as loader:
+        run = run_of(loader)
+
+        def look(at: int) -> None:
+            ready(loader)
+            order = loader._order
+            if order is not None and order.code is not None and order.code.is_settled and order._thread is None:
+                for name, value in {"_RUNS": 1, "_PART": 1, "_BLOCK": 0}.items():
+                    monkeypatch.setattr(live_order, name, value)
+                order._next = 0
+            if order is not None and order._thread is not None:
+                order._thread.join()
+
+        assert batches(run, look) == expected
+        assert loader.optimization is not None and loader.optimization.steps[0].moved
+        assert run._graph is loader._built.graph
+
+
 @pytest.mark.usefixtures("eager", "nothing_left", "children")
 def test_epochs_in_loops_of_their_own_are_one_contest(monkeypatch):
     decided(monkeypatch, True, rounds=4)
