@@ -11,6 +11,7 @@
 
 #include "api/cache_files.h"
 #include "api/cache_rates.h"
+#include "api/cache_split.h"
 #include "api/prediction.h"
 #include "core/alloc.h"
 #include "core/cpu.h"
@@ -46,6 +47,7 @@ struct proposing {
     struct hr_cost_machine machine;
     struct hr_cost_fact *facts;
     struct hr_cache_job job;
+    struct hr_cost_fact **split; /* per node: with a cache after it, or NULL */
     struct hr_cache_file *files; /* per node; NULL: images are kept as they are */
     struct hr_cache_places *places;
     struct hr_error *error;
@@ -116,6 +118,14 @@ static enum hr_err add_media(struct proposing *p)
     return p->options->folder != NULL ? add_medium(p, p->options->folder) : HR_OK;
 }
 
+static enum hr_err add_split(struct proposing *p)
+{
+    p->split = hr__calloc(p->graph->count, sizeof *p->split);
+    if (p->split == NULL)
+        return hr__fail(p->error, HR_ERR_MEMORY, "out of memory");
+    return hr__cache_split(p->graph, p->options->refresh > 0, p->split, p->error);
+}
+
 static enum hr_err add_files(struct proposing *p)
 {
     if (p->options->quality == 0)
@@ -154,8 +164,9 @@ add_points(struct proposing *p, const struct hr_plan *plan, enum hr_variant vari
 
     if (points == NULL)
         return hr__fail(p->error, HR_ERR_MEMORY, "out of memory");
-    code = hr__cache_points(plan, p->facts, &p->machine, &p->job, places->media,
-                            places->media_count, p->files, points, &count, p->error);
+    code = hr__cache_points(
+        plan, p->facts, &p->machine, &p->job, places->media, places->media_count,
+        (const struct hr_cost_fact *const *)p->split, p->files, points, &count, p->error);
     for (size_t i = 0; i < count; i++)
         places->items[places->count++] =
             (struct place){.point = points[i], .variant = variant};
@@ -326,9 +337,19 @@ static enum hr_err propose(struct proposing *p, const struct hr_profile *profile
                         "the sources do not know how many records they have, so it is "
                         "not known what a cache would hold");
     HR_TRY(add_media(p));
+    HR_TRY(add_split(p));
     HR_TRY(add_files(p));
     HR_TRY(predict_all(p));
     return take_best(p, ret_graph);
+}
+
+static void finish(struct proposing *p)
+{
+    for (size_t i = 0; p->split != NULL && i < p->graph->count; i++)
+        hr__free(p->split[i]);
+    hr__free(p->split);
+    hr__free(p->files);
+    hr__free(p->facts);
 }
 
 enum hr_err
@@ -354,8 +375,7 @@ hr_graph_propose_cache(struct hr_graph *graph, const struct hr_profile *profile,
     if (p.places == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     code = propose(&p, profile, &found);
-    hr__free(p.facts);
-    hr__free(p.files);
+    finish(&p);
     if (code != HR_OK) {
         hr_cache_places_free(p.places);
         if (reterr != NULL)

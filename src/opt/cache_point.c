@@ -17,8 +17,9 @@ struct points {
     const struct hr_cost_fact *facts;
     const struct hr_cost_machine *machine;
     const struct hr_cache_job *job;
-    const struct hr_cache_file *files; /* or NULL */
-    struct hr_cost_fact *changed;      /* scratch, one per node */
+    const struct hr_cost_fact *const *split; /* or NULL */
+    const struct hr_cache_file *files;       /* or NULL */
+    struct hr_cost_fact *changed;            /* scratch, one per node */
     struct hr_error *error;
 };
 
@@ -121,8 +122,9 @@ double hr__cache_fill_rate(const double *ns, size_t count, double bytes)
     return most > 0 ? (double)width * bytes / most * 1e9 : 0;
 }
 
-/* Composed nodes after the cache no longer share the work of their group: each reads and
- * writes its own bytes, at the rate at which the machine copies. */
+/* Where nothing else is known: composed nodes after the cache no longer share the work of
+ * their group, and each reads and writes its own bytes, at the rate at which the machine
+ * copies. */
 static void split_group(struct points *p, const struct hr_plan_stage *stage, size_t at)
 {
     const struct hr_graph_node *nodes = p->plan->graph->nodes;
@@ -171,6 +173,19 @@ static void reset(struct points *p)
     memcpy(p->changed, p->facts, p->plan->graph->count * sizeof *p->changed);
 }
 
+/* The facts with a cache after step `at`, without what the cache takes. */
+static void reset_to(struct points *p, const struct hr_plan_stage *stage, size_t at)
+{
+    uint32_t node = stage->steps[at].node;
+
+    if (p->split != NULL && p->split[node] != NULL) {
+        memcpy(p->changed, p->split[node], p->plan->graph->count * sizeof *p->changed);
+        return;
+    }
+    reset(p);
+    split_group(p, stage, at);
+}
+
 /* Values are copied from the cache's memory, or beside it, to where the next step or the
  * batch has them; without a cache they are made there. */
 static double copy_ns(const struct points *p, const struct hr_cache_point *point)
@@ -193,8 +208,7 @@ predict_fill(struct points *p, const struct hr_plan_stage *stage, size_t at,
 {
     struct hr_cost_fact *fact;
 
-    reset(p);
-    split_group(p, stage, at);
+    reset_to(p, stage, at);
     fact = &p->changed[point->node];
     fact->cpu_ns +=
         fact->kept *
@@ -210,8 +224,7 @@ predict_hits(struct points *p, const struct hr_plan_stage *stage, size_t at,
     struct hr_cost_fact *fact;
     double entries;
 
-    reset(p);
-    split_group(p, stage, at);
+    reset_to(p, stage, at);
     leave_out(p, stage, at, point->part);
     fact = &p->changed[point->node];
     entries = fact->kept * point->part;
@@ -327,6 +340,7 @@ enum hr_err
 hr__cache_points(const struct hr_plan *plan, const struct hr_cost_fact *facts,
                  const struct hr_cost_machine *machine, const struct hr_cache_job *job,
                  const struct hr_cache_medium *media, size_t media_count,
+                 const struct hr_cost_fact *const *split,
                  const struct hr_cache_file *files, struct hr_cache_point *ret_points,
                  size_t *ret_count, struct hr_error *reterr)
 {
@@ -334,6 +348,7 @@ hr__cache_points(const struct hr_plan *plan, const struct hr_cost_fact *facts,
                        .facts = facts,
                        .machine = machine,
                        .job = job,
+                       .split = split,
                        .files = files,
                        .error = reterr};
     size_t count = 0;

@@ -65,14 +65,17 @@ const struct hr_field *hr__cache_image(const struct hr_schema *schema);
 
 /*
  * All points of a plan of the graph that the facts are of, the best first; no cache is
- * one of them. Of equal rates the one with fewer bytes comes first. `files`: of
- * each node; NULL: no images are kept as files. `ret_points` has room for (2 *
- * graph->count * media_count + 1). HR_ERR_MEMORY or HR_ERR_STATE as hr__cost_plan().
+ * one of them. Of equal rates the one with fewer bytes comes first. `split`: of each
+ * node, the facts of all with its values made after it, as a cache there has them; NULL
+ * where that is not known, or if nothing is. `files`: of each node; NULL: no images are
+ * kept as files. `ret_points` has room for (2 * graph->count * media_count + 1).
+ * HR_ERR_MEMORY or HR_ERR_STATE as hr__cost_plan().
  */
 HR_CHECK enum hr_err
 hr__cache_points(const struct hr_plan *plan, const struct hr_cost_fact *facts,
                  const struct hr_cost_machine *machine, const struct hr_cache_job *job,
                  const struct hr_cache_medium *media, size_t media_count,
+                 const struct hr_cost_fact *const *split,
                  const struct hr_cache_file *files, struct hr_cache_point *ret_points,
                  size_t *ret_count, struct hr_error *reterr);
 

@@ -23,6 +23,7 @@ struct made {
     struct hr_cache_medium media[2];
     size_t media_count;
     struct hr_cache_job job;
+    const struct hr_cost_fact *split[NODES_MAX];
     struct hr_cache_file files[NODES_MAX];
     struct hr_cache_point points[POINTS_MAX];
     size_t count;
@@ -58,8 +59,8 @@ static void find(struct made *made)
     struct hr_error error = {0};
 
     if (hr__cache_points(&made->plan, made->facts, &made->machine, &made->job,
-                         made->media, made->media_count, made->files, made->points,
-                         &made->count, &error) != HR_OK)
+                         made->media, made->media_count, made->split, made->files,
+                         made->points, &made->count, &error) != HR_OK)
         check_failed(__FILE__, __LINE__, "%s", error.message);
 }
 
@@ -135,6 +136,26 @@ TEST(images_may_be_kept_as_files)
     point = file_after(&made, 2);
     CHECK_NEAR(point->part, 0.5, 1e-9);
     CHECK_NEAR(1e9 / point->hit, 50e3 + 4000 + 3000 + 500 + 5 * bytes, 1e-6);
+    finish(&made);
+}
+
+/* With a cache between them nodes may cost more than composed. */
+TEST(a_divided_group_costs_what_was_measured)
+{
+    struct hr_cost_fact divided[NODES_MAX];
+    struct made made = make(CHAIN);
+
+    made.facts[A].cpu_ns = 100e3;
+    made.facts[B].cpu_ns = 10e3;
+    memcpy(divided, made.facts, sizeof divided);
+    divided[A].cpu_ns = 150e3;
+    divided[B].cpu_ns = 70e3;
+    made.split[A] = divided;
+    find(&made);
+    CHECK_NEAR(1e9 / after(&made, A)->fill, 150e3 + 70e3 + 2000, 1e-6);
+    CHECK_NEAR(1e9 / after(&made, A)->hit, 70e3 + 1000, 1e-6);
+    CHECK_NEAR(1e9 / after(&made, B)->fill, 110e3 + 2000, 1e-6);
+    CHECK_NEAR(1e9 / after(&made, HR_NO_NODE)->rate, 110e3, 1e-6);
     finish(&made);
 }
 
