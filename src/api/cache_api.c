@@ -243,11 +243,6 @@ static enum hr_err predict_all(struct proposing *p)
 
 /* ---- the graph ---- */
 
-static enum hr_err set(struct hr_doc *map, const char *key, struct hr_doc *value)
-{
-    return value != NULL ? hr__doc_set(map, key, value) : HR_ERR_MEMORY;
-}
-
 /* Parameters of the cache; NULL when out of memory. */
 static struct hr_doc *params_of(const struct proposing *p, bool folder)
 {
@@ -257,11 +252,11 @@ static struct hr_doc *params_of(const struct proposing *p, bool folder)
     enum hr_err code = map != NULL ? HR_OK : HR_ERR_MEMORY;
 
     if (code == HR_OK && folder)
-        code = set(map, "folder", hr__doc_string(o->folder));
+        code = hr__doc_set(map, "folder", hr__doc_string(o->folder));
     if (code == HR_OK && budget > 0)
-        code = set(map, "budget", hr__doc_int(budget));
+        code = hr__doc_set(map, "budget", hr__doc_int(budget));
     if (code == HR_OK && o->refresh > 0)
-        code = set(map, "refresh", hr__doc_int(o->refresh));
+        code = hr__doc_set(map, "refresh", hr__doc_int(o->refresh));
     if (code == HR_OK)
         return map;
     hr__doc_destroy(map);

@@ -16,11 +16,6 @@
 #define ENCODE "image.encode"
 #define DECODE "image.decode"
 
-static enum hr_err set(struct hr_doc *map, const char *key, struct hr_doc *value)
-{
-    return value != NULL ? hr__doc_set(map, key, value) : HR_ERR_MEMORY;
-}
-
 /* Parameters of an op that turns the image into a file, or back; quality 0: back. */
 static struct hr_doc *params(const char *image, int quality)
 {
@@ -28,11 +23,11 @@ static struct hr_doc *params(const char *image, int quality)
     enum hr_err code = map != NULL ? HR_OK : HR_ERR_MEMORY;
 
     if (code == HR_OK)
-        code = set(map, "field", hr__doc_string(image));
+        code = hr__doc_set(map, "field", hr__doc_string(image));
     if (code == HR_OK)
-        code = set(map, "to", hr__doc_string(image));
+        code = hr__doc_set(map, "to", hr__doc_string(image));
     if (code == HR_OK && quality > 0)
-        code = set(map, "quality", hr__doc_int(quality));
+        code = hr__doc_set(map, "quality", hr__doc_int(quality));
     if (code == HR_OK)
         return map;
     hr__doc_destroy(map);

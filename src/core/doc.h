@@ -67,7 +67,7 @@ bool hr__doc_equal(
     const struct hr_doc *b); /* ignores key order, positions, quotes; 1 == 1.0 */
 
 /* Constructors; NULL when out of memory. append and set take ownership of `value`, also
- * on failure. */
+ * on failure; of a value that is NULL they return HR_ERR_MEMORY. */
 struct hr_doc *hr__doc_new(enum hr_doc_kind kind);
 struct hr_doc *hr__doc_int(int64_t value);
 struct hr_doc *hr__doc_double(double value);

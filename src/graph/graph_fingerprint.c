@@ -61,7 +61,7 @@ static enum hr_err add_params(const struct hr_graph_node *n, struct hr_hasher *h
         if (!counts(n->op, pair))
             continue;
         value = hr__doc_copy(pair->value);
-        code = value != NULL ? hr__doc_set(kept, pair->key, value) : HR_ERR_MEMORY;
+        code = hr__doc_set(kept, pair->key, value);
     }
     if (code == HR_OK) {
         hr__doc_print_canonical(kept, &text);
