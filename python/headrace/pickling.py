@@ -47,14 +47,22 @@ class PickledCode(NamedTuple):
 
 
 class Memory:
-    """Buffers stored contiguously in a memory file; pickling appends to it."""
+    """Buffers stored contiguously in a memory file; pickling appends to it.
 
-    def __init__(self) -> None:
+    most: bytes that it may hold; None: no limit.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
         self._file = -1
         self._end = 0
+        self._most = most
 
     def add(self, buffer: pickle.PickleBuffer) -> Span:
-        """Append a copy of a buffer; OSError if memory is short."""
+        """Append a copy of a buffer; OSError if memory is short, MemoryError beyond the limit."""
+        if self._most is not None and self._end + buffer.raw().nbytes > self._most:
+            raise MemoryError(
+                f"it holds more than {self._most >> 20} MiB of data, a quarter of the memory that is free"
+            )
         if self._file < 0:
             self._file = os.memfd_create("headrace-data", os.MFD_CLOEXEC)
             weakref.finalize(self, os.close, self._file)

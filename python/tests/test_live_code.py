@@ -18,11 +18,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import headrace as hr
 import userfns
-from headrace import live_code, live_order
+from headrace import build, live_code, live_order
 from headrace.live_code import Contest, Sums
 from headrace.loader import Loader
 from headrace.loader_run import Run
@@ -161,6 +162,27 @@ def test_a_run_changes_its_variant_and_nothing_else(won, monkeypatch):
         assert "measured while a run was on" in str(report)
         assert (loader._host is not None) == won
         assert batches(run_of(loader)) == plain(pipe, seed=1, epochs=4)[0][len(expected) :]
+
+
+class Squares:
+    """A data set, as PyTorch has them."""
+
+    def __len__(self) -> int:
+        return 400
+
+    def __getitem__(self, at: int) -> tuple[int, float]:
+        return at * at, at / 2
+
+
+@pytest.mark.usefixtures("eager", "nothing_left", "children")
+def test_a_data_set_moves(monkeypatch):
+    decided(monkeypatch, True)
+    pipe = hr.from_dataset(Squares()).shuffle().batch(5)
+    expected, states = plain(pipe, seed=1, epochs=2)
+    with pipe.loader(seed=1, epochs=2, optimize=True) as loader:
+        run, made = run_of(loader), []
+        got, where = followed(loader, run, made)
+        assert got == expected and made == states and where[-1] and not where[0]
 
 
 @pytest.mark.usefixtures("eager", "nothing_left")
@@ -378,6 +400,28 @@ def test_a_run_returns_to_threads_if_worker_processes_fail(how, monkeypatch):
         assert loader.optimization is not None
         assert "it failed in worker processes" in loader.optimization.steps[0].reason
         assert loader.stats()["records"] == 400 and loader.stats()["errors"] == 0
+
+
+class Heavy:
+    """A function with an array."""
+
+    def __init__(self) -> None:
+        self.table = np.arange(1 << 18)
+
+    def __call__(self, x: int) -> int:
+        return int(self.table[x])
+
+
+@pytest.mark.usefixtures("eager", "nothing_left", "children")
+def test_data_that_would_fill_the_memory_stays(monkeypatch):
+    decided(monkeypatch, True)
+    monkeypatch.setattr(build, "_free_bytes", lambda: 4 << 20)  # the array has 2 MiB
+    pipe = hr.range(300).map(Heavy(), name="f", fields="value", outputs={"value": "int64"}).batch(5)
+    with pipe.loader(seed=1, optimize=True) as loader:
+        got, where = followed(loader, run_of(loader))
+        assert got == plain(pipe, seed=1)[0] and not any(where)
+        assert loader.optimization is not None
+        assert "it holds more than 1 MiB of data" in loader.optimization.steps[0].reason
 
 
 class Interrupts:
