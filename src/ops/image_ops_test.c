@@ -950,13 +950,15 @@ TEST(encoded_images_are_read_by_decode)
         {"{format: png}",                 3, 0},
         {"{format: png}",                 4, 0},
     };
-    uint8_t levels[17 * 17 * 4], *got;
+    uint8_t levels[17 * 17 * 4] = {0}, kept[sizeof levels], *got;
     size_t bytes;
 
     bench_init(&bench);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_smooth(levels, 17, cases[i].channels);
+        memcpy(kept, levels, sizeof kept);
         OP("image.encode", cases[i].params);
+        CHECK_BYTES(levels, kept, sizeof kept);
         CHECK(bench_value(&bench, "image") == NULL);
         CHECK_EQ_INT(bench_value(&bench, "data")->kind, HR_VALUE_BYTES);
         OP("image.decode", "{mode: exact, color: unchanged}");

@@ -116,7 +116,8 @@ static bool is_about_images(const struct row *row, const struct hr_op *op)
 {
     return row->before != NULL && strcmp(row->before, PICTURES) == 0 &&
            op->kind == HR_OP_MAP && strncmp(op->name, "record.", 7) != 0 &&
-           strcmp(op->name, "tensor.one_hot") != 0;
+           strcmp(op->name, "tensor.one_hot") != 0 &&
+           strcmp(op->name, "image.encode") != 0;
 }
 
 #define EACH_WITH(trait, row, op) EACH(row, op) if ((op->traits & (trait)) != 0)
