@@ -321,7 +321,8 @@ def main(rounds: int) -> None:
     print(f"Python {sys.version.split()[0]} {lock} the GIL, {rounds} rounds, load {load:.1f}; rates by that of inline")
     found = [report(case, rounds) for case in CASES]
     good = sum(one for one, _ in found)
-    print(f"{good} of {len(CASES)} cases: both choices are the best or within 5 % of it; load {os.getloadavg()[0]:.1f} at the end")
+    load = os.getloadavg()[0]
+    print(f"{good} of {len(CASES)} cases: both choices are the best or within 5 % of it; load {load:.1f} at the end")
     print("| code: predicted, measured | two threads | two processes | chosen |", "|---|---|---|---|", sep="\n")
     print(*[row for _, row in found], sep="\n")
 

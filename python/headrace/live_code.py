@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import statistics
 import threading
 import time
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from . import _headrace
 from .build import Built, build, kept_here
 from .errors import HeadraceError
-from .optimizing import StepVariant, free_steps, reorder
+from .optimizing import StepVariant, cores_of, free_steps, reorder
 from .profiling import CodeCost, Profile, save
 
 if TYPE_CHECKING:
@@ -158,10 +157,9 @@ class LiveCode:
         self.won = False
         self.steps: tuple[StepVariant, ...] = ()  # what was found
         self._written, self._in_order = built, in_order
-        cpus = len(os.sched_getaffinity(0))
-        self._cores = min(threads or cpus, cpus)
+        self._cores = cores_of(threads)
         self._free = free_steps(built)
-        self.is_settled = not self._free or self._cores < 2
+        self.is_settled = False
         self._moving: list[str] = []
         self._stays: dict[str, str] = {}  # why worker processes cannot run a step
         self._ready: _headrace.Graph | None = None  # of `moved`, whose workers have imported their code

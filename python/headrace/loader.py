@@ -409,12 +409,16 @@ class Loader(Generic[B]):
             return
         self._placed = True
         from .host import is_importing
-        from .optimizing import placed
+        from .optimizing import cores_of, placed
 
-        code = placed(self._built, self.pipeline._node, self._engine["threads"])
+        threads = self._engine["threads"]
+        tries = self._engine["on_error"] == "fail" and self._may_change and cores_of(threads) > 1
+        code = placed(self._built, self.pipeline._node, threads, tries)
         if code.built is None:
-            if code.unmeasured and self._engine["on_error"] == "fail" and self._may_change:
-                self._order.code = self._live_code(self._order)
+            if code.unmeasured and tries:
+                from .live_code import LiveCode
+
+                self._order.code = LiveCode(self._built, threads, self._order.in_order)
             self._order.with_code(code)
             return
         written, self._built = self._built, code.built
@@ -430,12 +434,6 @@ class Loader(Generic[B]):
         self._order = self._live_order(self._options)
         if self._order is not None:
             self._order.with_code(code)
-
-    def _live_code(self, order: LiveOrder) -> LiveCode | None:
-        from .live_code import LiveCode
-
-        code = LiveCode(self._built, self._engine["threads"], order.in_order)
-        return None if code.is_settled else code
 
     def _end_live_code(self, order: LiveOrder, code: LiveCode) -> None:
         """Where user code runs fastest is known, and the run is there."""

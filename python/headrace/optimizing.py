@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 STRICTNESS: tuple[Strictness, ...] = ("exact", "close", "relaxed")  # as enum hr_strictness
 RULES: tuple[Rule, ...] = ("headrace", "pecan", "written")  # as enum hr_rule
 _NOT_YET = "a run whose loop waits tries worker processes; pipeline.optimize() measures them now"
+_NEVER = "this run does not try worker processes; pipeline.optimize() measures them"
 RULE_NUMBERS: dict[Rule, int] = {"headrace": 0, "pecan": 1, "written": 3}  # enum hr_rule
 
 
@@ -326,6 +327,12 @@ def may_move(built: build.Built) -> bool:
     return not streams(built) and bool(free_steps(built))
 
 
+def cores_of(threads: int | None) -> int:
+    """The cores that the threads of a run may use; 0 or None: one thread for each."""
+    cpus = len(os.sched_getaffinity(0))
+    return min(threads or cpus, cpus)
+
+
 def read_by_one_run(names: list[str]) -> str:
     """Why nothing is measured beside a run."""
     return f"the iterable '{names[0]}' is read by the run alone"
@@ -342,8 +349,9 @@ def as_written(built: build.Built, strictness: Strictness, why: str) -> Optimiza
     return Optimization(names, (), strictness, "headrace", False, 0, 0, 0, 0, 0, 0, "", nothing, unmeasured=why)
 
 
-def unmeasured(built: build.Built, threads: int | None) -> list[str]:
-    """Lines about what a loader with `optimize=` does not measure, and why."""
+def unmeasured(built: build.Built, threads: int | None, tries: bool) -> list[str]:
+    """Lines about what a loader with `optimize=` does not measure, and why. `tries`: its runs may try worker
+    processes."""
     found = streams(built)
     if found:
         return [f"optimize: nothing is measured: {read_by_one_run(found)}"]
@@ -352,7 +360,7 @@ def unmeasured(built: build.Built, threads: int | None) -> list[str]:
     costs = saved(built.graph, inline=True)
     if costs is not None and knows_variants(costs):
         return []
-    return [f"optimize: {step.node}: {step.reason}" for step in _unmeasured_steps(built, _NOT_YET)]
+    return [f"optimize: {step.node}: {step.reason}" for step in _unmeasured_steps(built, _NOT_YET if tries else _NEVER)]
 
 
 def with_variants(built: build.Built, node: Node) -> build.Built:
@@ -395,14 +403,15 @@ class Placed(NamedTuple):
     unmeasured: bool = False  # the costs of some code are not known
 
 
-def placed(built: build.Built, node: Node, threads: int) -> Placed:
-    """The pipeline with its user code where saved costs say that it is fastest. Order and records stay."""
-    found = streams(built)
+def placed(built: build.Built, node: Node, threads: int, tries: bool) -> Placed:
+    """The pipeline with its user code where saved costs say that it is fastest. Order and records stay. `tries`: runs
+    may try worker processes."""
+    found, free = streams(built), may_move(built)
     if found:
         return Placed(None, _unmeasured_steps(built, read_by_one_run(found)))
-    costs = saved(built.graph, inline=True) if may_move(built) else None
+    costs = saved(built.graph, inline=True) if free else None
     if costs is None or not knows_variants(costs):
-        return Placed(None, _unmeasured_steps(built, _NOT_YET), unmeasured=True)
+        return Placed(None, _unmeasured_steps(built, _NOT_YET if tries else _NEVER), unmeasured=free)
     anywhere = build.build(node, anywhere=True)
     steps, by_rate = ways(anywhere.graph, costs, Settings("exact", "written", 1, 0), False, threads)
     processes = frozenset(step.node for step in steps if step.moved)

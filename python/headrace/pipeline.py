@@ -423,9 +423,11 @@ class Pipeline(Methods):
         """Lines about what such a loader leaves as written without having measured it."""
         if not options.get("optimize", False):
             return []
-        from .optimizing import unmeasured
+        from .optimizing import cores_of, unmeasured
 
-        return unmeasured(self._built, options.get("threads"))
+        threads = options.get("threads")
+        tries = options.get("on_error", "fail") == "fail" and options.get("ordered", True) and cores_of(threads) > 1
+        return unmeasured(self._built, threads, tries)
 
     @checked
     def plan(self, **options: Unpack[LoaderOptions]) -> str:

@@ -320,21 +320,13 @@ def drawn(x: int) -> int:
     return random.randrange(1 << 40)
 
 
-def unsendable(x: int) -> int:
-    return x + (0 if _lock.locked() else 1)
-
-
-_lock = threading.Lock()
-_home = os.getpid()
+_home = os.getpid()  # in a worker process: of the one that imported this for it
 
 
 def homesick(x: int) -> int:
-    if os.getpid() != _home and _home_of_test.get("pid") != os.getpid():
+    if os.getpid() != _home:
         raise ValueError("not here")
     return x
-
-
-_home_of_test = {"pid": os.getpid()}
 
 
 class Late:
@@ -477,6 +469,8 @@ def test_runs_that_cannot_go_back_do_not_try(options, eager):
     with code_pipe().loader(seed=1, optimize=True, **options) as loader:
         run_of(loader)
         assert loader._order is not None and loader._order.code is None
+    if options != {"threads": 0}:
+        assert "this run does not try worker processes" in code_pipe().explain(optimize=True, **options)
 
 
 @pytest.mark.usefixtures("eager", "nothing_left", "children")

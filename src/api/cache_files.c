@@ -153,13 +153,18 @@ enum hr_err hr__cache_files(const struct hr_graph *graph, int quality,
         const struct hr_field *image =
             n->schema.batch_rank == 0 ? hr__cache_image(&n->schema) : NULL;
 
+        struct hr_error error = {0};
+        enum hr_err code = HR_OK;
+
         ret_files[i] = (struct hr_cache_file){0};
         if (image == NULL)
             continue;
         if (is_same(graph, i, image))
             ret_files[i] = ret_files[n->inputs[0]];
         else
-            HR_TRY(measure(graph, i, image->name, quality, &ret_files[i], reterr));
+            code = measure(graph, i, image->name, quality, &ret_files[i], &error);
+        if (code == HR_ERR_MEMORY)
+            return hr__fail(reterr, code, "%s", error.message);
     }
     return HR_OK;
 }

@@ -10,8 +10,8 @@
 
 /* What the records after each node of the graph, which is frozen, would take as JPEGs of
  * this quality, and what encoding and decoding them costs: of some records that are made
- * for it. `ret_files` has room for one per node; those of nodes without such an image are
- * zeros. */
+ * for it. `ret_files` has room for one per node; those of nodes without such an image, or
+ * whose records could not be made in time, are zeros. */
 HR_CHECK enum hr_err
 hr__cache_files(const struct hr_graph *graph, int quality,
                 struct hr_cache_file *ret_files, struct hr_error *reterr);
