@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .build import Built
     from .live_code import LiveCode
 
-_RUNS = 6  # in which a comparison makes each record, at least: compared once, timed twice, both orders; at most 16
+_RUNS = 8  # of each record in a comparison, at least: compared once, timed three times, both orders; at most 16
 _PART = 50  # of what was delivered, a comparison may cost one part
 _RECORDS, _RECORDS_MAX = 16, 64  # to compare
 _BLOCK = 256  # records of the sources that are made at least where a filter or an expansion decides what is delivered

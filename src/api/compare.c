@@ -20,6 +20,7 @@ struct comparing {
     struct hr_iter *iters[2];
     struct hr_batch *batches[2];
     bool levels;
+    double expected; /* ratio of their times */
     enum hr_on_error on_error;
     struct hr_comparison *result;
 };
@@ -242,7 +243,7 @@ static enum hr_err time_rounds(struct comparing *c, struct hr_error *reterr)
         }
         ratios[count] = ns[1][count] / ns[0][count];
         count++;
-        result->trial = hr__trial(ratios, count);
+        result->trial = hr__trial(ratios, count, c->expected);
     } while (result->trial == HR_TRIAL_MORE);
     for (int i = 0; i < 2; i++)
         result->ns[i] = hr__trial_median(ns[i], count);
@@ -261,11 +262,13 @@ static enum hr_err compare_and_time(struct comparing *c, struct hr_error *reterr
 
 enum hr_err
 hr__compare(struct hr_graph *const graphs[2], const struct hr_optimize_options *options,
-            bool levels, struct hr_comparison *ret_comparison, struct hr_error *reterr)
+            bool levels, double expected, struct hr_comparison *ret_comparison,
+            struct hr_error *reterr)
 {
     struct comparing c = {.options = options,
                           .graphs = graphs,
                           .levels = levels,
+                          .expected = expected,
                           .on_error = HR_ON_ERROR_FAIL,
                           .result = ret_comparison};
     enum hr_err code = compare_and_time(&c, reterr);

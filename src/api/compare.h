@@ -18,9 +18,10 @@ struct hr_comparison {
 
 /* Runs both frozen graphs over the same records, then times them in turns. Records that
  * differ are no error; with `levels`, values are compared, else only fields and shapes.
- */
+ * `expected` is the time of the second by that of the first, as predicted. */
 HR_CHECK enum hr_err
 hr__compare(struct hr_graph *const graphs[2], const struct hr_optimize_options *options,
-            bool levels, struct hr_comparison *ret_comparison, struct hr_error *reterr);
+            bool levels, double expected, struct hr_comparison *ret_comparison,
+            struct hr_error *reterr);
 
 #endif

@@ -87,7 +87,8 @@ try_order(struct hr_graph *graph, const struct hr_reorder *order,
         return HR_OK;
     }
     code = hr__compare((struct hr_graph *[2]){graph, other}, options,
-                       options->strictness < HR_STRICTNESS_RELAXED, &found, reterr);
+                       options->strictness < HR_STRICTNESS_RELAXED, order->expected,
+                       &found, reterr);
     if (code == HR_OK)
         judge(&found, options, result);
     if (code != HR_OK || result->dropped[0] != '\0') {

@@ -4,10 +4,13 @@
 #include "opt/reorder.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
 #include "opt/swap.h"
+
+#define EXPECTED_MIN 0.01 /* of the time as written: orders save no more */
 
 struct chain {
     uint32_t nodes[HR_ORDER_STEPS_MAX]; /* as written, each reads the one before */
@@ -332,6 +335,29 @@ static enum hr_err order_chains(const struct reorder *r, struct hr_error *reterr
     return code;
 }
 
+/* CPU time of all nodes that were measured, for each record of the source. */
+static double total_ns(const struct reorder *r)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < r->graph->count; i++) {
+        const struct hr_graph_node *n = &r->graph->nodes[i];
+
+        if (r->measured[i] != NULL)
+            sum += r->measured[i]->cpu_ns *
+                   (n->input_count > 0 ? records_after(r, n->inputs[0]) : 1);
+    }
+    return sum;
+}
+
+/* Nothing costs less than none, whatever the parts of a sum were rounded to. */
+static double expected_ratio(const struct reorder *r)
+{
+    double all = total_ns(r), saved = r->result->written_ns - r->result->ns;
+
+    return all > 0 ? fmax(1 - saved / all, EXPECTED_MIN) : 1;
+}
+
 enum hr_err hr__reorder(const struct hr_graph *graph, const struct hr_profile *profile,
                         const struct hr_reorder_settings *settings,
                         struct hr_reorder *ret_reorder, struct hr_error *reterr)
@@ -354,6 +380,7 @@ enum hr_err hr__reorder(const struct hr_graph *graph, const struct hr_profile *p
         }
         hr__profile_match(graph, profile, r.measured);
         code = order_chains(&r, reterr);
+        ret_reorder->expected = expected_ratio(&r);
     }
     hr__free(r.measured);
     if (code != HR_OK)

@@ -25,6 +25,7 @@ struct hr_reorder {
     size_t moved;          /* nodes that stand elsewhere than written */
     double written_ns, ns; /* CPU time for each record of the source, of the nodes of
                               chains, as measured and as predicted */
+    double expected;       /* CPU time of all nodes in the new order by that as written */
     bool best;             /* no legal order is cheaper, by these numbers */
 };
 

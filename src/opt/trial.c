@@ -1,19 +1,16 @@
 /*
- * opt/trial.c - Wilcoxon's signed-rank test on the logarithms of ratios. Unlike a mean,
- * it is not fooled by one run that was disturbed, and unlike a count of signs it can
- * decide after five rounds.
+ * opt/trial.c - Bayes' rule with medians: a run that was disturbed changes neither the
+ * middle of the rounds nor their spread.
  */
 #include "opt/trial.h"
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
-#define TEST_MIN 5
-
-/* Ranks against the assumption may add up to this many, at a level of 5 % (one-sided),
- * for TEST_MIN to HR_TRIAL_ROUNDS_MAX rounds. */
-static const double rank_limits[] = {0, 2, 3};
+#define NOISE 0.1           /* of a round's ratio, as long as no rounds show it */
+#define NOISE_ROUNDS 2      /* what that counts, in rounds */
+#define DEVIATION 1.4826    /* of a normal distribution, by its median distance */
+#define MEDIAN_ERROR 1.2533 /* of a median by that of a mean: sqrt(pi / 2) */
 
 double hr__trial_median(const double *values, size_t count)
 {
@@ -30,48 +27,50 @@ double hr__trial_median(const double *values, size_t count)
     return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 }
 
-/* The sum of the ranks, by distance from 1, of the ratios that are at most 1. Equal
- * distances share their ranks. */
-static double ranks_at_most_1(const double *ratios, size_t count)
+/* The variance of one round's logarithm. */
+static double variance(const double *logs, size_t count, double middle)
 {
-    double sum = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        double distance = fabs(log(ratios[i])), rank = 0.5;
-
-        if (ratios[i] > 1)
-            continue;
-        for (size_t k = 0; k < count; k++) {
-            double other = fabs(log(ratios[k]));
-
-            rank += other < distance ? 1 : other > distance ? 0 : 0.5;
-        }
-        sum += rank;
-    }
-    return sum;
-}
-
-static size_t count_above_1(const double *ratios, size_t count)
-{
-    size_t above = 0;
+    double distances[HR_TRIAL_ROUNDS_MAX], deviation;
 
     for (size_t i = 0; i < count; i++)
-        above += ratios[i] > 1;
-    return above;
+        distances[i] = fabs(logs[i] - middle);
+    deviation = DEVIATION * hr__trial_median(distances, count);
+    return (NOISE_ROUNDS * NOISE * NOISE + (double)count * deviation * deviation) /
+           (NOISE_ROUNDS + (double)count);
 }
 
-enum hr_trial hr__trial(const double *ratios, size_t count)
+/* The expected loss of deciding by the sign of a normal distribution's mean. */
+static double expected_loss(double mean, double deviation)
 {
-    double middle;
+    double z = fabs(mean) / deviation;
+    double density = exp(-z * z / 2) / sqrt(2 * M_PI);
 
-    assert(count <= HR_TRIAL_ROUNDS_MAX);
+    return deviation * (density - z * erfc(z / M_SQRT2) / 2);
+}
+
+/* The variance of what the model expects. Where the rounds are further from it than twice
+ * what both errors explain, it is the model that is wrong. */
+static double model_variance(double distance, double rounds_variance)
+{
+    return fmax(HR_TRIAL_MODEL_ERROR * HR_TRIAL_MODEL_ERROR,
+                distance * distance / 4 - rounds_variance);
+}
+
+enum hr_trial hr__trial(const double *ratios, size_t count, double expected)
+{
+    double logs[HR_TRIAL_ROUNDS_MAX], middle, rounds, model, mean;
+
+    assert(count <= HR_TRIAL_ROUNDS_MAX && expected > 0);
     if (count < HR_TRIAL_ROUNDS_MIN)
         return HR_TRIAL_MORE;
-    if (count < TEST_MIN)
-        return count_above_1(ratios, count) == 0 ? HR_TRIAL_KEEP : HR_TRIAL_MORE;
-    middle = hr__trial_median(ratios, count);
-    if (middle > HR_TRIAL_SLOWER &&
-        ranks_at_most_1(ratios, count) <= rank_limits[count - TEST_MIN])
-        return HR_TRIAL_DROP;
-    return middle <= 1 || count == HR_TRIAL_ROUNDS_MAX ? HR_TRIAL_KEEP : HR_TRIAL_MORE;
+    for (size_t i = 0; i < count; i++)
+        logs[i] = log(ratios[i]);
+    middle = hr__trial_median(logs, count);
+    rounds = MEDIAN_ERROR * MEDIAN_ERROR * variance(logs, count, middle) / (double)count;
+    model = model_variance(middle - log(expected), rounds);
+    mean = (log(expected) * rounds + middle * model) / (model + rounds);
+    if (count < HR_TRIAL_ROUNDS_MAX &&
+        expected_loss(mean, sqrt(model * rounds / (model + rounds))) > HR_TRIAL_LOSS)
+        return HR_TRIAL_MORE;
+    return mean > 0 ? HR_TRIAL_DROP : HR_TRIAL_KEEP;
 }

@@ -11,37 +11,44 @@
 
 #define DRAWS 4000
 
-TEST(two_rounds_that_gain_are_enough)
+TEST(three_rounds_that_gain_are_enough)
 {
-    CHECK(hr__trial((const double[]){0.9}, 1) == HR_TRIAL_MORE);
-    CHECK(hr__trial((const double[]){0.9, 1.0}, 2) == HR_TRIAL_KEEP);
-    CHECK(hr__trial((const double[]){0.9, 1.1}, 2) == HR_TRIAL_MORE);
-    CHECK(hr__trial(NULL, 0) == HR_TRIAL_MORE);
+    CHECK(hr__trial((const double[]){0.9, 0.9}, 2, 0.9) == HR_TRIAL_MORE);
+    CHECK(hr__trial((const double[]){0.9, 0.9, 0.9}, 3, 0.9) == HR_TRIAL_KEEP);
+    CHECK(hr__trial((const double[]){0.9, 1.1, 1.0}, 3, 0.98) == HR_TRIAL_MORE);
+    CHECK(hr__trial(NULL, 0, 0.9) == HR_TRIAL_MORE);
 }
 
-TEST(no_order_is_dropped_before_the_fifth_round)
+TEST(an_order_that_is_much_slower_is_dropped_soon)
 {
-    const double slow[] = {3, 3, 3, 3, 3};
-
-    for (size_t count = 0; count < 5; count++)
-        CHECK(hr__trial(slow, count) == HR_TRIAL_MORE);
-    CHECK(hr__trial(slow, 5) == HR_TRIAL_DROP);
+    CHECK(hr__trial((const double[]){3, 3, 3}, 3, 0.9) == HR_TRIAL_DROP);
+    CHECK(hr__trial((const double[]){1.3, 1.3, 1.3}, 3, 0.9) == HR_TRIAL_DROP);
 }
 
 TEST(one_disturbed_run_decides_nothing)
 {
-    CHECK(hr__trial((const double[]){0.98, 9, 0.98, 0.98, 0.98}, 5) == HR_TRIAL_KEEP);
-    CHECK(hr__trial((const double[]){1.1, 1.1, 0.1, 1.1, 1.1}, 5) == HR_TRIAL_MORE);
-    CHECK(hr__trial((const double[]){1.1, 1.12, 0.99, 1.1, 1.1, 1.1}, 6) ==
+    CHECK(hr__trial((const double[]){0.98, 9, 0.98}, 3, 0.98) == HR_TRIAL_MORE);
+    CHECK(hr__trial((const double[]){0.95, 9, 0.95, 0.95, 0.95}, 5, 0.95) ==
+          HR_TRIAL_KEEP);
+    CHECK(hr__trial((const double[]){1.1, 1.12, 0.1, 1.1, 1.1, 1.1}, 6, 0.98) ==
           HR_TRIAL_DROP);
 }
 
-TEST(what_is_slower_by_little_is_kept)
+TEST(rounds_that_agree_outweigh_the_model)
 {
-    const double ratios[] = {1.01, 1.012, 1.015, 1.01, 1.01, 1.01, 1.01};
+    const double slow[] = {1.05, 1.05, 1.05, 1.05, 1.05, 1.05, 1.05};
+    const double fast[] = {0.95, 0.95, 0.95, 0.95, 0.95, 0.95, 0.95};
 
-    CHECK(hr__trial(ratios, 5) == HR_TRIAL_MORE);
-    CHECK(hr__trial(ratios, HR_TRIAL_ROUNDS_MAX) == HR_TRIAL_KEEP);
+    CHECK(hr__trial(slow, HR_TRIAL_ROUNDS_MAX, 0.9) == HR_TRIAL_DROP);
+    CHECK(hr__trial(fast, HR_TRIAL_ROUNDS_MAX, 1.1) == HR_TRIAL_KEEP);
+}
+
+TEST(the_model_outweighs_rounds_that_do_not_agree)
+{
+    const double ratios[] = {0.7, 1.04, 1.4, 0.8, 1.3, 1.02, 1.03};
+
+    CHECK(hr__trial(ratios, HR_TRIAL_ROUNDS_MAX, 0.8) == HR_TRIAL_KEEP);
+    CHECK(hr__trial(ratios, HR_TRIAL_ROUNDS_MAX, 1.0) == HR_TRIAL_DROP);
 }
 
 TEST(a_median_is_that_of_the_sorted_values)
@@ -51,21 +58,27 @@ TEST(a_median_is_that_of_the_sorted_values)
     CHECK(hr__trial_median((const double[]){5, 1, 4, 2, 3}, 5) == 3);
 }
 
-/* A time that noise of 10 % disturbs; every tenth run takes up to twice as long. */
-static double disturbed(struct hr_rng *rng, double time)
+/* A time that noise disturbs; every tenth run takes up to twice as long. */
+static double disturbed(struct hr_rng *rng, double time, double noise)
 {
     double sum = 0;
 
     for (int i = 0; i < 12; i++)
         sum += (double)hr__rng_below(rng, 1 << 20) / (1 << 20);
-    time *= exp(0.1 * (sum - 6));
+    time *= exp(noise * (sum - 6));
     if (hr__rng_below(rng, 10) == 0)
         time *= 1 + (double)hr__rng_below(rng, 1000) / 1000;
     return time;
 }
 
-/* The part of drawn trials that drop a candidate that takes `time` times as long. */
-static double part_dropped(struct hr_rng *rng, double time, double *ret_rounds)
+/* What is drawn: a candidate that is expected to take `expected` times as long and takes
+ * `time` times as long. */
+struct drawn {
+    double expected, time, noise;
+};
+
+/* The part of drawn trials that drop the candidate. */
+static double part_dropped(struct hr_rng *rng, const struct drawn *d, double *ret_rounds)
 {
     int dropped = 0;
     size_t rounds = 0;
@@ -77,8 +90,9 @@ static double part_dropped(struct hr_rng *rng, double time, double *ret_rounds)
 
         while (found == HR_TRIAL_MORE) {
             CHECK(count < HR_TRIAL_ROUNDS_MAX);
-            ratios[count++] = disturbed(rng, time) / disturbed(rng, 1);
-            found = hr__trial(ratios, count);
+            ratios[count++] =
+                disturbed(rng, d->time, d->noise) / disturbed(rng, 1, d->noise);
+            found = hr__trial(ratios, count, d->expected);
         }
         dropped += found == HR_TRIAL_DROP;
         rounds += count;
@@ -89,17 +103,32 @@ static double part_dropped(struct hr_rng *rng, double time, double *ret_rounds)
 
 TEST(noise_drops_few_orders_that_gain_and_keeps_few_that_lose)
 {
-    const double times[] = {0.9, 0.98, 1.0, 1.3, 1.6};
-    const double least[] = {0, 0, 0, 0.7, 0.97};
-    const double most[] = {0.01, 0.06, 0.1, 1, 1};
+    const struct {
+        struct drawn drawn;
+        double least, most; /* part that is dropped */
+    } cases[] = {
+        {{0.8, 0.8, 0.1},    0,    0.01},
+        {{0.9, 0.9, 0.1},    0,    0.09},
+        {{0.9, 0.95, 0.1},   0,    0.18},
+        {{0.98, 1.15, 0.1},  0.75, 1   },
+        {{0.98, 1.3, 0.1},   0.95, 1   },
+        {{0.8, 1.3, 0.1},    0.85, 1   },
+        {{0.8, 1.3, 0.02},   0.93, 1   },
+        {{0.98, 0.98, 0.02}, 0,    0.2 },
+        {{0.98, 1.05, 0.02}, 0.9,  1   },
+        {{0.98, 1.15, 0.02}, 0.97, 1   },
+        {{0.9, 0.9, 0.02},   0,    0.02},
+    };
     struct hr_rng rng;
 
     hr__rng_init(&rng, check_seed(), 0, 0);
-    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
-        double rounds, dropped = part_dropped(&rng, times[i], &rounds);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct drawn *d = &cases[i].drawn;
+        double rounds, dropped = part_dropped(&rng, d, &rounds);
 
-        printf("# %.2f times as long: %.1f %% dropped after %.1f rounds\n", times[i],
-               100 * dropped, rounds);
-        CHECK(dropped >= least[i] && dropped <= most[i]);
+        printf("# %.2f expected, %.2f times as long, noise %.2f: %.1f %% dropped after "
+               "%.1f rounds\n",
+               d->expected, d->time, d->noise, 100 * dropped, rounds);
+        CHECK(dropped >= cases[i].least && dropped <= cases[i].most);
     }
 }
