@@ -110,52 +110,6 @@ int64_t hr__value_count(const struct hr_value *value)
     return count;
 }
 
-/* The innermost run without gaps: how many of the last dims it spans, and its
- * bytes. */
-static int dense_dims(const struct hr_value *value, int64_t *ret_bytes)
-{
-    int64_t run = (int64_t)hr_dtype_size((enum hr_dtype)value->dtype);
-    int dense = 0;
-
-    while (dense < value->ndim) {
-        int i = value->ndim - 1 - dense;
-
-        if (value->dims[i] != 1 && value->strides[i] != run)
-            break;
-        run *= value->dims[i];
-        dense++;
-    }
-    *ret_bytes = run;
-    return dense;
-}
-
-void hr__value_copy(const struct hr_value *value, void *to)
-{
-    int64_t run, at[HR_MAX_DIMS] = {0};
-    const char *from = value->data;
-    char *out = to;
-    int outer;
-
-    assert(value->kind == HR_VALUE_TENSOR);
-    if (hr__value_count(value) == 0)
-        return;
-    assert(from != NULL && out != NULL);
-    outer = value->ndim - dense_dims(value, &run);
-    for (;;) {
-        int i = outer - 1;
-
-        memcpy(out, from, (size_t)run);
-        out += run;
-        while (i >= 0 && ++at[i] == value->dims[i]) {
-            from -= (value->dims[i] - 1) * value->strides[i];
-            at[i--] = 0;
-        }
-        if (i < 0)
-            return;
-        from += value->strides[i];
-    }
-}
-
 enum hr_err hr__value_force(struct hr_thread *thread, struct hr_value *value, void *into,
                             struct hr_error *reterr)
 {

@@ -3,8 +3,11 @@
  */
 #include "op/value.h"
 
+#include <string.h>
+
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/rng.h"
 #include "op/op.h"
 #include "op/thread.h"
 #include "tests/support/check.h"
@@ -46,6 +49,73 @@ TEST(strided_tensors_are_copied_in_order)
         for (int b = 0; b < 3; b++)
             for (int c = 0; c < 4; c++)
                 CHECK_EQ_INT(out[(a * 3 + b) * 4 + c], c * 6 + b * 2 + a);
+}
+
+/* Element by element, by its strides. */
+static void
+copy_slowly(const struct hr_value *value, int dim, const char *from, char **to)
+{
+    size_t item = hr_dtype_size((enum hr_dtype)value->dtype);
+
+    if (dim == value->ndim) {
+        memcpy(*to, from, item);
+        *to += item;
+        return;
+    }
+    for (int64_t i = 0; i < value->dims[dim]; i++)
+        copy_slowly(value, dim + 1, from + i * value->strides[dim], to);
+}
+
+/* Dims of 1 to 5, as of memory in any order of dims; some have gaps, or are repeated, or
+ * run backwards. */
+static void draw_tensor(struct hr_rng *rng, char *memory, struct hr_value *ret)
+{
+    static const enum hr_dtype dtypes[] = {HR_U8, HR_F16, HR_F32, HR_F64};
+    int order[4], ndim = (int)hr__rng_below(rng, 5);
+    int64_t stride, back = 0;
+
+    *ret = (struct hr_value){.kind = HR_VALUE_TENSOR, .ndim = (uint8_t)ndim};
+    ret->dtype = (uint8_t)dtypes[hr__rng_below(rng, 4)];
+    stride = (int64_t)hr_dtype_size((enum hr_dtype)ret->dtype);
+    for (int i = 0; i < ndim; i++) {
+        int k = (int)hr__rng_below(rng, (uint32_t)i + 1);
+
+        order[i] = order[k];
+        order[k] = i;
+    }
+    for (int i = 0; i < ndim; i++) {
+        int d = order[i];
+
+        ret->dims[d] = 1 + (int64_t)hr__rng_below(rng, 5);
+        ret->strides[d] = hr__rng_below(rng, 5) == 0 ? 0 : stride;
+        if (hr__rng_below(rng, 5) == 0) {
+            back += (ret->dims[d] - 1) * ret->strides[d];
+            ret->strides[d] = -ret->strides[d];
+        }
+        stride *= ret->dims[d] + (hr__rng_below(rng, 5) == 0);
+    }
+    ret->data = memory + back;
+}
+
+TEST(any_tensor_is_copied_as_element_by_element)
+{
+    static char memory[6 * 6 * 6 * 6 * 8], slow[5 * 5 * 5 * 5 * 8], fast[sizeof slow];
+    struct hr_rng rng;
+
+    hr__rng_init(&rng, check_seed(), 0, 0);
+    for (size_t i = 0; i < sizeof memory; i++)
+        memory[i] = (char)hr__rng_below(&rng, 256);
+    for (int i = 0; i < 20000; i++) {
+        struct hr_value value;
+        char *end = slow;
+
+        draw_tensor(&rng, memory, &value);
+        copy_slowly(&value, 0, value.data, &end);
+        memset(fast, 0, sizeof fast);
+        hr__value_copy(&value, fast);
+        CHECK(memcmp(slow, fast, (size_t)(end - slow)) == 0);
+        CHECK(end == slow + sizeof slow || fast[end - slow] == 0);
+    }
 }
 
 TEST(rows_with_gaps_and_negative_strides_are_copied)
