@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import pathlib
 import random
@@ -34,7 +33,6 @@ import plan
 FINALISTS = 5
 ROUNDS_MIN = 8  # fewer cannot make intervals of five finalists sure
 NARROW = 0.02  # half of an interval that is narrow enough
-SURE = 0.05  # chance that the interval of any finalist misses
 EPOCHS = 3  # of runs with a cache
 CACHE_ROUNDS = 7
 CACHE_RECORDS = (24, 20_000)  # of the data sets that are run with one
@@ -177,28 +175,13 @@ class Sweep:
             for candidate in open_ones:
                 candidate.gains.append(self.run(candidate) / mine)
             if made >= ROUNDS_MIN:
-                open_ones = [c for c in open_ones if not settled(interval(c.gains, len(ranked)))]
+                open_ones = [c for c in open_ones if not settled(plan.interval(c.gains, len(ranked)))]
         if not ranked:
             return Regret(self.pipeline.name, plans, 0, 0.0, 0.0, 0.0, "")
         best = max(ranked, key=lambda c: statistics.median(c.gains))
-        low, high = (max(bound - 1, 0.0) for bound in interval(best.gains, len(ranked)))
+        low, high = (max(bound - 1, 0.0) for bound in plan.interval(best.gains, len(ranked)))
         gain = max(statistics.median(best.gains) - 1, 0.0)
         return Regret(self.pipeline.name, plans, made, gain, low, high, best.label)
-
-
-def interval(values: list[float], among: int) -> tuple[float, float]:
-    """Of the median: two of the sorted values, so that with `among` intervals the chance that one misses is SURE.
-
-    With too few values it is all of them, and the chance is larger.
-    """
-    ordered = sorted(values)
-    count, out, chance = len(ordered), 0, 0.5 ** len(ordered)
-    while out + 1 < (count + 1) // 2:
-        chance += math.comb(count, out + 1) * 0.5**count
-        if 2 * chance > SURE / among:
-            break
-        out += 1
-    return ordered[out], ordered[count - 1 - out]
 
 
 def settled(bounds: tuple[float, float]) -> bool:

@@ -20,7 +20,7 @@ struct hr_profile;
 struct hr_profile_options {
     uint64_t seed;       /* of order and augmentation, below 2^63 */
     int64_t records_max; /* stop after this many records of the sources; 0: no limit */
-    double seconds_max;  /* stop after about this time; 0: 5 */
+    double seconds_max;  /* measure about this long at most; 0: 5 */
     double width;        /* stop once the 95 % confidence intervals are within this part,
                             those of the sum of costs and of each node with a fifth of
                             it; others may be off by a fifth of this part of the sum.
@@ -41,13 +41,16 @@ HR_API void hr_profile_options_init(struct hr_profile_options *options);
 
 /*
  * Runs the graph, over as many epochs as needed, and measures its nodes. What comes
- * before the first batch is not counted. Freezes the graph if necessary. Bad records are
- * skipped. Free *ret_profile with hr_profile_free(). HR_ERR_CANCELLED if `progress`
- * returned false; HR_ERR_STATE if no record reaches the output: the message names the
- * node that dropped them; HR_ERR_TIMEOUT if no batch was complete in time.
+ * before the first batch is not counted, nor is what comes while the process grows by
+ * more than 16 MB a second, for at most seconds_max. Freezes the graph if necessary. Bad
+ * records are skipped. Free *ret_profile with hr_profile_free(). HR_ERR_CANCELLED if
+ * `progress` returned false; HR_ERR_STATE if no record reaches the output: the message
+ * names the node that dropped them; HR_ERR_TIMEOUT if no batch was complete in time.
  *
- * If nodes run inline, user code is also measured with the lock of its host, and in
- * worker processes if there is a host to start them: about as long again for each.
+ * If nodes run inline, the same records are run once more in threads on all cores, for
+ * what nodes cost there; at most seconds_max again. In graphs with user code, that is
+ * measured instead: with the lock of its host, and in worker processes if there is a host
+ * to start them, about as long again for each.
  */
 HR_API HR_CHECK enum hr_err
 hr_graph_profile(struct hr_graph *graph, const struct hr_profile_options *options,
@@ -82,7 +85,8 @@ struct hr_profile_info {
     double bytes_in, bytes_out;
     double fixed, width;       /* -1: not known */
     double serial, process_ns; /* of user code in threads and in processes; the same */
-    uint64_t reserved[8];      /* zero */
+    double crowd;              /* cpu_ns while all cores compute, by cpu_ns; the same */
+    uint64_t reserved[7];      /* zero */
 };
 /* Nodes in the order of the graph; HR_ERR_RANGE past the last. */
 HR_API HR_CHECK enum hr_err hr_profile_node(const struct hr_profile *profile, size_t at,

@@ -463,7 +463,8 @@ class Pipeline(Methods):
         It stops once the costs are known, and runs a small data set repeatedly.
 
         Args:
-            seconds: stop after about this time. Default 5.
+            seconds: measure for about this time at most. Default 5. Starting, until memory is in use, comes before
+                it, and in pipelines without code of yours a run on all cores after it: each as long at most.
             records: or after this many records of the sources.
             width: or once the 95 % confidence intervals are within this part: that of the sum of all costs, and
                 of each node with a fifth of it; others may be off by a fifth of this part of the sum.

@@ -36,6 +36,7 @@ class NodeProfile(NamedTuple):
     width: float | None  # half of the 95 % confidence interval of cpu_ns, as a part of it
     serial: float | None = None  # of your code: the part of cpu_ns with the interpreter's lock; None: not known
     process_ns: float | None = None  # of your code: CPU in a worker process, transfer included; None: not known
+    crowd: float | None = None  # CPU time while all cores run the pipeline, by cpu_ns; None: as the machine's
 
 
 class CodeCost(NamedTuple):

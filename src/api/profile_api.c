@@ -152,6 +152,7 @@ enum hr_err hr_profile_node(const struct hr_profile *profile, size_t at,
         .width = node->width,
         .serial = node->serial,
         .process_ns = node->process_ns,
+        .crowd = node->crowd,
     };
     return HR_OK;
 }

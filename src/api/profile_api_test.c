@@ -4,10 +4,17 @@
  */
 #include "headrace/profile.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "core/cpu.h"
 #include "core/str.h"
 #include "tests/support/check.h"
 #include "tests/support/outcome.h"
 #include "tests/support/pipeline.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static enum hr_err measure(const char *pipeline, const struct hr_profile_options *options,
                            struct hr_profile **ret_profile, struct hr_error *error)
@@ -53,6 +60,77 @@ TEST(costs_are_in_proportion)
     CHECK(source < 0.5);
     CHECK(node_of(profile, 1).width >= 0 && hr_profile_seconds(profile) > 0);
     CHECK_ERR(HR_ERR_RANGE, hr_profile_node(profile, 4, &(struct hr_profile_info){0}));
+    hr_profile_free(profile);
+}
+
+/* A process that grows while it is measured. */
+struct growth {
+    uint64_t until; /* hr__now_ns() */
+    size_t blocks;
+    char *memory[200];
+};
+
+#define GROWTH_BYTES ((size_t)2 << 20)
+
+static bool grow(void *user, uint64_t done, uint64_t all)
+{
+    struct growth *g = user;
+
+    (void)done, (void)all;
+    if (hr__now_ns() < g->until && g->blocks < COUNT(g->memory)) {
+        g->memory[g->blocks] = malloc(GROWTH_BYTES);
+        CHECK(g->memory[g->blocks] != NULL);
+        memset(g->memory[g->blocks++], 1, GROWTH_BYTES);
+    }
+    return true;
+}
+
+/* Seconds of a profile of a process that grows for so many. */
+static double measure_growing(double seconds, struct hr_profile_options *options)
+{
+    struct growth g = {.until = hr__now_ns() + (uint64_t)(seconds * 1e9)};
+    struct hr_profile *profile = NULL;
+    double taken;
+
+    options->progress = grow;
+    options->user = &g;
+    CHECK_OK(measure("  - source.range: {n: 1000}\n  - debug.spin: {us: 100}\n", options,
+                     &profile, NULL));
+    CHECK(g.blocks > 3);
+    for (size_t i = 0; i < g.blocks; i++)
+        free(g.memory[i]);
+    taken = hr_profile_seconds(profile);
+    hr_profile_free(profile);
+    return taken;
+}
+
+TEST(what_comes_while_the_process_grows_is_not_counted)
+{
+    struct hr_profile_options options = brief();
+
+    options.variant = HR_VARIANT_THREADS; /* no second run on all cores */
+    options.threads = 1;
+    options.seconds_max = 20;
+    CHECK(measure_growing(0.6, &options) >= 0.6);
+    options.seconds_max = 0.4; /* who never stops is measured nevertheless */
+    CHECK(measure_growing(60, &options) >= 0.4);
+}
+
+TEST(built_in_nodes_are_measured_on_all_cores_as_well)
+{
+    struct hr_profile_options options = brief();
+    struct hr_profile *profile = NULL;
+    double crowd;
+
+    CHECK_OK(measure("  - source.range: {n: 1000}\n  - debug.spin: {us: 100}\n", &options,
+                     &profile, NULL));
+    crowd = node_of(profile, 1).crowd;
+    CHECK(hr__cpu_count() > 1 ? crowd > 0.2 && crowd < 5 : crowd == -1);
+    hr_profile_free(profile);
+    options.variant = HR_VARIANT_THREADS;
+    CHECK_OK(measure("  - source.range: {n: 1000}\n  - debug.spin: {us: 100}\n", &options,
+                     &profile, NULL));
+    CHECK(node_of(profile, 1).crowd == -1);
     hr_profile_free(profile);
 }
 

@@ -1,8 +1,9 @@
 /*
  * api/profile_run.c - runs a graph until the costs of its nodes are known.
  *
- * The engine's meters only count up, so what came before the first batch (page faults,
- * opened files, first calls) is subtracted.
+ * The engine's meters only count up, so what came before the first batch (opened files,
+ * first calls) is subtracted, and so is what came while the run still touched new memory:
+ * a fault may take ten times as long as what is then done with the page.
  */
 #include "api/profile_run.h"
 
@@ -19,6 +20,7 @@
 #include "core/error.h"
 #include "engine/engine.h"
 #include "engine/positions.h"
+#include "op/code_table.h"
 #include "opt/certainty.h"
 
 #define POLL_NS 50000000u   /* between looks at the meters */
@@ -26,6 +28,7 @@
 #define LEAST_RECORDS 32    /* of the sources, measured at least */
 #define CHEAP_NS 50.0       /* per record: nodes that cost less need not be certain */
 #define PATIENCE 4          /* times the limit, until the first batch */
+#define GROWTH_MAX 16e6     /* bytes/s of new memory that a run in its stride touches */
 #define WHOLE_EPOCHS 2      /* without a batch, after which another one is unlikely */
 
 /* What a node did since the iterator was opened. */
@@ -39,11 +42,14 @@ struct profiling {
     const struct hr_graph *graph;
     const struct hr_profile_options *options;
     struct hr_iter *iter;
-    struct sums *base, *now;       /* per node: at the first batch; last looked at */
+    struct sums *base, *now;       /* per node: at `based`; last looked at */
     struct hr_certainty *known;    /* per node */
     uint64_t began, based, looked; /* when; based: 0 before the first batch */
+    uint64_t warm_until;           /* the latest time of `based` */
+    uint64_t resident;             /* bytes of the process, at most so far */
     uint64_t delay_began;          /* time without a core, until then */
-    uint64_t limit_ns;
+    uint64_t limit_ns;             /* to measure, after `based` */
+    bool whole;                    /* up to records_max, however sure the costs are */
     struct hr_error *error;
 };
 
@@ -67,7 +73,7 @@ static void look(struct profiling *p)
     p->looked = hr__now_ns();
 }
 
-/* Since the first batch; since the start if the node has done nothing since then. */
+/* Since `based`; since the start if the node has done nothing since then. */
 static struct sums measured(const struct profiling *p, size_t node)
 {
     struct sums s = p->now[node];
@@ -123,9 +129,9 @@ static bool is_done(struct profiling *p)
         return false;
     if (records_max > 0 && source_records(p) >= (uint64_t)records_max)
         return true;
-    if (p->looked - p->began >= p->limit_ns)
+    if (p->looked - p->based >= p->limit_ns)
         return true;
-    return p->looked - p->based >= LEAST_NS && is_narrow(p);
+    return !p->whole && p->looked - p->based >= LEAST_NS && is_narrow(p);
 }
 
 /* Whether an epoch has records, but is known to end before the first batch. */
@@ -197,12 +203,38 @@ static bool cancelled(const struct profiling *p)
     return !o->progress(o->user, done, all > done ? all : done);
 }
 
+/* Whether the process has grown since the last look as it does before its pools have what
+ * they need, `ns` ago. */
+static bool is_growing(struct profiling *p, uint64_t ns)
+{
+    uint64_t resident = hr__rss_bytes();
+    uint64_t more = resident > p->resident ? resident - p->resident : 0;
+
+    p->resident += more;
+    return (double)more > GROWTH_MAX * (double)ns * 1e-9;
+}
+
+/* Whether what was measured until now is to be forgotten. */
+static bool is_warming(struct profiling *p, bool first, uint64_t ns)
+{
+    int64_t records_max = p->options->records_max;
+    bool growing = is_growing(p, ns);
+
+    if (first)
+        p->warm_until = p->looked + p->limit_ns;
+    if (first || p->based == 0)
+        return first;
+    return growing && p->looked < p->warm_until &&
+           (records_max == 0 || source_records(p) < (uint64_t)records_max / 2);
+}
+
 /* One step of the run; *ret_done once everything is known. */
 static enum hr_err step(struct profiling *p, bool *ret_done)
 {
     struct hr_batch *batch = NULL;
     enum hr_err code = hr_iter_next_for(p->iter, POLL_NS, &batch, p->error);
     bool first = batch != NULL && p->based == 0;
+    uint64_t before = p->looked;
 
     hr_batch_unref(batch);
     if (code == HR_ERR_END) {
@@ -215,7 +247,7 @@ static enum hr_err step(struct profiling *p, bool *ret_done)
     if (!first && hr__now_ns() - p->looked < POLL_NS)
         return HR_OK;
     look(p);
-    if (first) {
+    if (is_warming(p, first, p->looked - before)) {
         memcpy(p->base, p->now, p->graph->count * sizeof *p->now);
         p->based = p->looked;
     }
@@ -370,38 +402,109 @@ static enum hr_err open_iter(struct profiling *p, struct hr_graph *graph)
     return hr_iter_open(graph, &options, &p->iter, p->error);
 }
 
+static enum hr_err begin(struct profiling *p)
+{
+    p->base = hr__calloc(p->graph->count, sizeof *p->base);
+    p->now = hr__calloc(p->graph->count, sizeof *p->now);
+    p->known = hr__calloc(p->graph->count, sizeof *p->known);
+    if (p->base == NULL || p->now == NULL || p->known == NULL)
+        return hr__fail(p->error, HR_ERR_MEMORY, "out of memory");
+    return HR_OK;
+}
+
+static void end(struct profiling *p)
+{
+    hr_iter_close(p->iter);
+    hr__free(p->base);
+    hr__free(p->now);
+    hr__free(p->known);
+}
+
+static enum hr_err run(struct profiling *p, struct hr_graph *graph)
+{
+    enum hr_err code;
+    bool done = false;
+
+    HR_TRY(begin(p));
+    p->limit_ns = (uint64_t)(p->options->seconds_max * 1e9);
+    p->delay_began = hr__cpu_delay_ns();
+    code = open_iter(p, graph);
+    p->began = p->looked = hr__now_ns();
+    while (code == HR_OK && !done)
+        code = step(p, &done);
+    return code;
+}
+
+/* ---- all cores ---- */
+
+static bool has_code(const struct hr_graph *graph)
+{
+    for (uint32_t i = 0; i < graph->count; i++)
+        if (hr__node_code(&graph->nodes[i]) != NULL)
+            return true;
+    return false;
+}
+
+static void fill_crowd(const struct profiling *p, struct hr_profile *profile)
+{
+    for (size_t i = 0; i < p->graph->count; i++) {
+        struct sums s = measured(p, i);
+        struct hr_profile_node *node = &profile->nodes[i];
+
+        if (s.records_in > 0 && s.cpu_ns > 0 && node->cpu_ns > 0)
+            node->crowd = s.cpu_ns / (double)s.records_in / node->cpu_ns;
+    }
+}
+
+/* Runs the records that `alone` was measured with in all threads: what they cost there.
+ * What threads of user code cost each other is profile_variants.h's matter. */
+static enum hr_err measure_crowd(const struct profiling *alone, struct hr_graph *graph,
+                                 struct hr_profile *profile, struct hr_error *reterr)
+{
+    struct hr_profile_options options = *alone->options;
+    struct hr_error error = {0};
+    struct profiling p = {
+        .graph = graph, .options = &options, .whole = true, .error = &error};
+    enum hr_err code;
+
+    if (profile->machine.cores < 2 || has_code(graph))
+        return HR_OK;
+    options.variant = HR_VARIANT_THREADS;
+    options.threads = 0;
+    options.records_max = (int64_t)source_records(alone);
+    code = run(&p, graph);
+    if (code == HR_OK)
+        fill_crowd(&p, profile);
+    profile->seconds += (double)(p.looked - p.began) * 1e-9;
+    end(&p);
+    if (code != HR_ERR_MEMORY && code != HR_ERR_CANCELLED)
+        return HR_OK; /* it stays unknown */
+    if (reterr != NULL)
+        *reterr = error;
+    return code;
+}
+
+/* ---- the whole ---- */
+
 enum hr_err
 hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options,
                 struct hr_profile *profile, struct hr_error *reterr)
 {
-    struct profiling p = {.graph = graph,
-                          .options = options,
-                          .limit_ns = (uint64_t)(options->seconds_max * 1e9),
-                          .error = reterr};
-    enum hr_err code = HR_OK;
-    bool done = false;
+    struct profiling p = {.graph = graph, .options = options, .error = reterr};
+    bool alone = options->variant == HR_VARIANT_INLINE;
+    enum hr_err code = run(&p, graph);
 
-    p.base = hr__calloc(graph->count, sizeof *p.base);
-    p.now = hr__calloc(graph->count, sizeof *p.now);
-    p.known = hr__calloc(graph->count, sizeof *p.known);
-    if (p.base == NULL || p.now == NULL || p.known == NULL)
-        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    p.delay_began = hr__cpu_delay_ns();
-    if (code == HR_OK)
-        code = open_iter(&p, graph);
-    p.began = p.looked = hr__now_ns();
-    while (code == HR_OK && !done)
-        code = step(&p, &done);
     if (code == HR_OK)
         code = fill(&p, profile);
     hr_iter_close(p.iter);
+    p.iter = NULL;
     if (code == HR_OK)
         hr__machine_rates(&profile->machine);
-    if (code == HR_OK && options->variant == HR_VARIANT_INLINE)
+    if (code == HR_OK && alone)
+        code = measure_crowd(&p, graph, profile, reterr);
+    if (code == HR_OK && alone)
         code = hr__profile_variants(graph, options, source_records(&p), profile, reterr);
-    hr__free(p.base);
-    hr__free(p.now);
-    hr__free(p.known);
+    end(&p);
     return code;
 }
 
@@ -416,17 +519,13 @@ enum hr_err hr__profile_iter(const struct hr_iter *iter, struct hr_profile *prof
                           .iter = (struct hr_iter *)(uintptr_t)iter,
                           .began = engine->open_ns,
                           .error = reterr};
-    enum hr_err code = HR_OK;
+    enum hr_err code = begin(&p);
 
-    p.base = hr__calloc(p.graph->count, sizeof *p.base);
-    p.now = hr__calloc(p.graph->count, sizeof *p.now);
-    if (p.base == NULL || p.now == NULL)
-        code = hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     if (code == HR_OK) {
         look(&p);
         code = fill(&p, profile);
     }
-    hr__free(p.base);
-    hr__free(p.now);
+    p.iter = NULL; /* the caller's */
+    end(&p);
     return code;
 }

@@ -33,7 +33,7 @@ static const struct cli_option profile_table[] = {
     {"records", 0, CLI_INT, AT(records), "N",
      "stop after N records of the sources; default: no limit", 1, INT64_MAX},
     {"seconds", 0, CLI_INT, AT(seconds), "S",
-     "stop after about S seconds; default 5", 1, 86400},
+     "measure for about S seconds at most; default 5", 1, 86400},
     {"width", 0, CLI_INT, AT(width), "PERCENT",
      "stop once the 95 % confidence intervals are this narrow, those of all costs together "
      "and those of the nodes with much of the time; default 5", 1, 100},

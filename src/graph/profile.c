@@ -58,6 +58,7 @@ static const struct hr_profile_item node[] = {
     {"width",        HR_PROFILE_PERHAPS, AT(width), NS_MAX},
     {"serial",       HR_PROFILE_PERHAPS, AT(serial), 1, 2},
     {"process_ns",   HR_PROFILE_PERHAPS, AT(process_ns), NS_MAX, 2},
+    {"crowd",        HR_PROFILE_PERHAPS, AT(crowd), NS_MAX, 3},
 };
 #undef AT
 /* clang-format on */
@@ -133,7 +134,8 @@ hr__profile_add(struct hr_profile *profile, const char *name, const char *op)
                                   .fixed = HR_PROFILE_UNKNOWN,
                                   .width = HR_PROFILE_UNKNOWN,
                                   .serial = HR_PROFILE_UNKNOWN,
-                                  .process_ns = HR_PROFILE_UNKNOWN};
+                                  .process_ns = HR_PROFILE_UNKNOWN,
+                                  .crowd = HR_PROFILE_UNKNOWN};
     if (n->name == NULL || n->op == NULL) {
         hr__free(n->name);
         hr__free(n->op);
@@ -279,6 +281,7 @@ static void merge_node(struct hr_profile_node *a, const struct hr_profile_node *
     a->fixed = known_mean(a->fixed, b->fixed, share);
     a->serial = known_mean(a->serial, b->serial, share);
     a->process_ns = known_mean(a->process_ns, b->process_ns, share);
+    a->crowd = known_mean(a->crowd, b->crowd, share);
     a->cpu_ns = mean(a->cpu_ns, b->cpu_ns, share);
     a->wait_ns = mean(a->wait_ns, b->wait_ns, share);
     a->bytes_in = mean(a->bytes_in, b->bytes_in, share);

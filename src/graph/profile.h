@@ -10,7 +10,7 @@
 
 #include "graph/plan.h"
 
-#define HR_PROFILE_VERSION 2
+#define HR_PROFILE_VERSION 3
 #define HR_PROFILE_TEXT_MAX 128
 /* For `fixed` and `width`: not known. */
 #define HR_PROFILE_UNKNOWN (-1.0)
@@ -22,7 +22,8 @@ struct hr_profile_machine {
     uint32_t cores;                /* that the process may use */
     /* Measured; HR_PROFILE_UNKNOWN or 0: not known. */
     double copy;  /* bytes/s that a core copies in memory */
-    double crowd; /* CPU time of work while all cores are busy, by that while one is */
+    double crowd; /* CPU time of work while all cores are busy, by that while one is;
+                     of nodes that do not know theirs */
     double disk;  /* bytes/s that the sources read while they kept everything waiting */
     /* CPU time of a record that goes to a worker process and back, on both sides: ns, and
      * bytes/s of what it takes there and brings back. */
@@ -58,6 +59,8 @@ struct hr_profile_node {
     double serial; /* 0 to 1: part of cpu_ns in which other threads cannot run user code,
                       such as with an interpreter's lock */
     double process_ns; /* CPU time per record in a worker process, transfer included */
+    double crowd; /* CPU time per record while all cores run the graph, by cpu_ns: they
+                     share caches and memory. HR_PROFILE_UNKNOWN: as the machine's */
 };
 
 struct hr_profile {

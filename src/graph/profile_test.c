@@ -162,7 +162,7 @@ TEST(every_member_is_compared)
 /* ---- damage ---- */
 
 static const char good[] =
-    "{\n\"headrace_profile\": 2,\n\"graph\": \"99aa06d3014798d86001c324468d497f\",\n"
+    "{\n\"headrace_profile\": 3,\n\"graph\": \"99aa06d3014798d86001c324468d497f\",\n"
     "\"library\": \"0.1.0\",\n\"variant\": \"inline\",\n\"fused\": false,\n"
     "\"seconds\": 2.5,\n\"machine\": {\n\"cpu\": \"x\",\n\"isa\": \"avx2\",\n"
     "\"cores\": 2,\n\"copy\": 5e9,\n\"crowd\": 1.1,\n\"disk\": null,\n"
@@ -171,7 +171,8 @@ static const char good[] =
     "\"fingerprint\": \"00000000000000000000000000000001\",\n\"measured\": 1764000000,\n"
     "\"records_in\": 10,\n\"records_out\": 9,\n\"cpu_ns\": 1500,\n\"wait_ns\": 0.5,\n"
     "\"deviation_ns\": 3,\n\"bytes_in\": 0,\n\"bytes_out\": 8,\n\"fixed\": null,\n"
-    "\"width\": 0.04,\n\"serial\": 0.9,\n\"process_ns\": 1700\n}\n]\n}\n";
+    "\"width\": 0.04,\n\"serial\": 0.9,\n\"process_ns\": 1700,\n\"crowd\": "
+    "1.2\n}\n]\n}\n";
 
 static enum hr_err parse(const char *text, struct hr_error *error)
 {
@@ -254,7 +255,8 @@ static const char *const keys[] = {"headrace_profile",
                                    "fixed",
                                    "width",
                                    "serial",
-                                   "process_ns"};
+                                   "process_ns",
+                                   "crowd"};
 
 TEST(a_missing_or_unknown_key_is_named)
 {
@@ -311,6 +313,7 @@ TEST(a_value_of_the_wrong_type_or_range_is_named)
     check_refused("width", "-1");
     check_refused("serial", "1.01");
     check_refused("process_ns", "-1");
+    check_refused("crowd", "\"much\"");
     check_refused("transfer", "-1");
     check_refused("copy", "-1");
     check_refused("disk", "1e19");
@@ -322,13 +325,15 @@ TEST(a_value_of_the_wrong_type_or_range_is_named)
     check_refused("node", "\"a\\u0000b\"");
 }
 
-/* `text` without the line of a key, and without the comma before it if it is the last. */
+/* `text` without the last line of a key, and without the comma before it if it is the
+ * last. */
 static void remove_line(char *text, const char *key)
 {
-    char wanted[64], *at, *end;
+    char wanted[64], *at = NULL, *end;
 
     snprintf(wanted, sizeof wanted, "\"%s\": ", key);
-    at = strstr(text, wanted);
+    for (char *found = text; (found = strstr(found, wanted)) != NULL; found++)
+        at = found;
     CHECK(at != NULL);
     end = at + strcspn(at, ",\n");
     if (*end == ',')
@@ -346,17 +351,19 @@ TEST(a_profile_of_version_1_is_read)
     char text[2048];
 
     snprintf(text, sizeof text, "%s", good);
-    strstr(text, "\"headrace_profile\": 2")[strlen("\"headrace_profile\": ")] = '1';
-    CHECK_ERR(HR_ERR_FORMAT, parse(text, &error)); /* it has keys of version 2 */
+    strstr(text, "\"headrace_profile\": 3")[strlen("\"headrace_profile\": ")] = '1';
+    CHECK_ERR(HR_ERR_FORMAT, parse(text, &error)); /* it has keys of later versions */
     CHECK_HAS(error.message, "\"transfer_ns\" is not known");
     remove_line(text, "transfer_ns");
     remove_line(text, "transfer");
     remove_line(text, "serial");
     remove_line(text, "process_ns");
+    remove_line(text, "crowd");
     if (hr__profile_parse(text, strlen(text), "p.json", &profile, &error) != HR_OK)
         check_failed(__FILE__, __LINE__, "%s", error.message);
     CHECK(profile.nodes[0].serial == HR_PROFILE_UNKNOWN &&
-          profile.nodes[0].process_ns == HR_PROFILE_UNKNOWN);
+          profile.nodes[0].process_ns == HR_PROFILE_UNKNOWN &&
+          profile.nodes[0].crowd == HR_PROFILE_UNKNOWN);
     CHECK(profile.machine.transfer == HR_PROFILE_UNKNOWN &&
           profile.nodes[0].width == 0.04);
     hr__profile_finish(&profile);
@@ -366,8 +373,8 @@ TEST(another_version_is_refused)
 {
     struct hr_error error;
 
-    CHECK_ERR(HR_ERR_UNSUPPORTED, parse("{\"headrace_profile\": 3}", &error));
-    CHECK_HAS(error.message, "p.json:1:22: the profile has format version 3");
+    CHECK_ERR(HR_ERR_UNSUPPORTED, parse("{\"headrace_profile\": 4}", &error));
+    CHECK_HAS(error.message, "p.json:1:22: the profile has format version 4");
     CHECK_ERR(HR_ERR_FORMAT, parse("[]", &error));
     CHECK_HAS(error.message, "this is no profile");
 }

@@ -20,9 +20,11 @@
 /* All times are per record of the largest source. */
 struct costing {
     const struct hr_plan *plan;
-    const struct hr_cost_fact *facts;
+    const struct hr_cost_fact *facts; /* while so many cores compute */
     const struct hr_cost_machine *machine;
     struct hr_cost *cost;
+    double cores;      /* that threads and worker processes can use at once */
+    double crowd;      /* what copies take longer while they do */
     double cpu_ns;     /* of everything */
     double process_ns; /* of worker processes */
     double carried_ns; /* of threads, with waits and their worker processes, overlapped or
@@ -57,6 +59,57 @@ static void charge(struct costing *c, uint32_t node, double ns)
     c->cost->nodes[node].cpu_ns += ns;
 }
 
+/* ---- cores ---- */
+
+static double threads_of(const struct hr_plan *plan)
+{
+    return plan->threads > 0 ? plan->threads : 1;
+}
+
+static bool has_processes(const struct hr_plan *plan)
+{
+    for (size_t i = 0; i < plan->stage_count; i++) {
+        const struct hr_plan_stage *stage = &plan->stages[i];
+
+        for (size_t k = 0; k < stage->step_count; k++)
+            if (stage->steps[k].variant == HR_PLAN_PROCESSES)
+                return true;
+        if (stage->expand != HR_NO_NODE && stage->expand_variant == HR_PLAN_PROCESSES)
+            return true;
+    }
+    return false;
+}
+
+/* Cores that threads and worker processes can use at once. */
+static double used_cores(const struct hr_plan *plan, const struct hr_cost_machine *m)
+{
+    return fmin(m->cores, threads_of(plan) * (has_processes(plan) ? 2 : 1));
+}
+
+/* How much longer work takes while `used` cores compute, if it takes `crowd` times as
+ * long while all do. */
+static double crowding(const struct hr_cost_machine *m, double used, double crowd)
+{
+    return m->cores > 1 ? 1 + (crowd - 1) * (used - 1) / (m->cores - 1) : 1;
+}
+
+/* The facts while so many cores compute; NULL when out of memory. */
+static struct hr_cost_fact *crowded_facts(const struct costing *c)
+{
+    size_t count = c->plan->graph->count;
+    struct hr_cost_fact *facts = hr__calloc(count, sizeof *facts);
+
+    for (size_t i = 0; facts != NULL && i < count; i++) {
+        double crowd = c->facts[i].crowd > 0 ? c->facts[i].crowd : c->machine->crowd;
+        double more = crowding(c->machine, c->cores, crowd);
+
+        facts[i] = c->facts[i];
+        facts[i].cpu_ns *= more;
+        facts[i].process_ns *= more;
+    }
+    return facts;
+}
+
 /* ---- a node ---- */
 
 /* The part of this step's CPU time in which no other such step runs: user code under a
@@ -76,14 +129,15 @@ exclusive_part(const struct costing *c, uint32_t node, enum hr_plan_variant vari
 
 static double copy_ns(const struct costing *c, double bytes)
 {
-    return c->machine->copy > 0 ? bytes / c->machine->copy * 1e9 : 0;
+    return c->machine->copy > 0 ? c->crowd * bytes / c->machine->copy * 1e9 : 0;
 }
 
 /* CPU time of both sides that a record takes to get to a worker process, before the step
  * `in`, and back. Later steps read what comes back where it is. */
 static double crossing_ns(const struct costing *c, const struct hr_cost_fact *in)
 {
-    return in->records * c->machine->transfer_ns + copy_ns(c, in->records * in->bytes_in);
+    return c->crowd * in->records * c->machine->transfer_ns +
+           copy_ns(c, in->records * in->bytes_in);
 }
 
 /* CPU time of copying the output of a step to where the stage's records are kept. Code in
@@ -289,27 +343,6 @@ static double delivered(const struct costing *c)
     return c->facts[graph->output].records * c->facts[graph->output].kept;
 }
 
-static double threads_of(const struct costing *c)
-{
-    return c->plan->threads > 0 ? c->plan->threads : 1;
-}
-
-/* Cores that threads and worker processes can use at once. */
-static double used_cores(const struct costing *c)
-{
-    double all = threads_of(c) * (c->process_ns > 0 ? 2 : 1);
-
-    return fmin(c->machine->cores, all);
-}
-
-/* How much longer a record computes while all these cores do. */
-static double crowding(const struct costing *c)
-{
-    const struct hr_cost_machine *m = c->machine;
-
-    return m->cores > 1 ? 1 + (m->crowd - 1) * (used_cores(c) - 1) / (m->cores - 1) : 1;
-}
-
 static double per_second(double count, double ns)
 {
     return ns > 0 ? count / ns * 1e9 : HUGE_VAL;
@@ -335,15 +368,13 @@ static double queueing(double threads, double all_ns, double code_ns)
 static void set_rates(const struct costing *c, double *rates)
 {
     const struct hr_cost_machine *m = c->machine;
-    double more = crowding(c);
-    double carried_ns = c->carried_ns + (c->cpu_ns - c->process_ns) * (more - 1);
+    double threads = threads_of(c->plan);
 
-    rates[HR_COST_CORES] = per_second(used_cores(c), c->cpu_ns * more);
-    rates[HR_COST_THREADS] = per_second(threads_of(c), carried_ns);
-    rates[HR_COST_SEQUENCE] = per_second(1, c->sequence_ns * more);
+    rates[HR_COST_CORES] = per_second(c->cores, c->cpu_ns);
+    rates[HR_COST_THREADS] = per_second(threads, c->carried_ns);
+    rates[HR_COST_SEQUENCE] = per_second(1, c->sequence_ns);
     rates[HR_COST_CODE] =
-        c->code_ns > 0 ? queueing(threads_of(c), fmax(carried_ns, c->code_ns * more),
-                                  c->code_ns * more)
+        c->code_ns > 0 ? queueing(threads, fmax(c->carried_ns, c->code_ns), c->code_ns)
                        : HUGE_VAL;
     rates[HR_COST_DISK] = m->disk > 0 && c->bytes > 0 ? m->disk / c->bytes : HUGE_VAL;
 }
@@ -415,17 +446,16 @@ static void name_limit(const struct costing *c)
 static void scale(const struct costing *c, double out)
 {
     struct hr_cost *cost = c->cost;
-    double more = crowding(c);
 
     for (uint32_t i = 0; i < c->plan->graph->count; i++) {
         cost->nodes[i].share = c->cpu_ns > 0 ? cost->nodes[i].cpu_ns / c->cpu_ns : 0;
-        cost->nodes[i].cpu_ns *= more / out;
+        cost->nodes[i].cpu_ns /= out;
         cost->nodes[i].wait_ns /= out;
     }
     for (int i = 0; i < HR_COST_LIMITS; i++)
         cost->rates[i] *= out;
     cost->rate *= out;
-    cost->cpu_ns = c->cpu_ns * more / out;
+    cost->cpu_ns = c->cpu_ns / out;
 }
 
 static void set_totals(const struct costing *c)
@@ -445,6 +475,7 @@ enum hr_err hr__cost_plan(const struct hr_plan *plan, const struct hr_cost_fact 
 {
     struct costing c = {
         .plan = plan, .facts = facts, .machine = machine, .cost = ret_cost};
+    struct hr_cost_fact *crowded;
     double out;
 
     assert(machine->cores >= 1 && machine->crowd >= 1);
@@ -453,9 +484,16 @@ enum hr_err hr__cost_plan(const struct hr_plan *plan, const struct hr_cost_fact 
     if (!(out > 0))
         return hr__fail(reterr, HR_ERR_STATE,
                         "no record reached the output while the profile was measured");
+    c.cores = used_cores(plan, machine);
+    c.crowd = crowding(machine, c.cores, machine->crowd);
+    crowded = crowded_facts(&c);
     ret_cost->nodes = hr__calloc(plan->graph->count, sizeof *ret_cost->nodes);
-    if (ret_cost->nodes == NULL)
+    if (crowded == NULL || ret_cost->nodes == NULL) {
+        hr__free(crowded);
+        hr__cost_finish(ret_cost);
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    c.facts = crowded;
     for (size_t i = 0; i < plan->stage_count; i++)
         add_stage(&c, &plan->stages[i]);
     add_orders(&c);
@@ -463,6 +501,7 @@ enum hr_err hr__cost_plan(const struct hr_plan *plan, const struct hr_cost_fact 
     name_limit(&c);
     scale(&c, out);
     set_totals(&c);
+    hr__free(crowded);
     return HR_OK;
 }
 

@@ -19,6 +19,7 @@ struct hr_cost_fact {
     double kept;    /* records that leave it for each that enters */
     double cpu_ns, wait_ns;
     double bytes_in, bytes_out;
+    double crowd; /* as in hr_cost_machine, of this node; 0: as the machine's */
     /* User code; both 0 where nothing is known. */
     double parallel; /* 0 to 1: part of cpu_ns in which other threads can run user code */
     double process_ns; /* CPU time in a worker process, transfer included */

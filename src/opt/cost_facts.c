@@ -11,16 +11,20 @@
 #include "core/error.h"
 #include "opt/reorder.h"
 
+/* Costs that were measured while all cores were busy need no correction. */
+static bool was_alone(const struct hr_profile *profile)
+{
+    return profile->variant == HR_PLAN_INLINE;
+}
+
 void hr__cost_machine(const struct hr_profile *profile,
                       struct hr_cost_machine *ret_machine)
 {
     const struct hr_profile_machine *m = &profile->machine;
-    /* Costs that were measured while all cores were busy need no correction. */
-    bool alone = profile->variant == HR_PLAN_INLINE;
 
     *ret_machine = (struct hr_cost_machine){
         .cores = m->cores > 0 ? (double)m->cores : 1,
-        .crowd = alone && m->crowd > 1 ? m->crowd : 1,
+        .crowd = was_alone(profile) && m->crowd > 1 ? m->crowd : 1,
         .copy = m->transfer > 0 ? m->transfer
                 : m->copy > 0   ? m->copy
                                 : 0,
@@ -73,7 +77,7 @@ most_records(const struct hr_graph *graph, const struct hr_profile_node *const *
 
 static void
 take_facts(const struct hr_graph *graph, const struct hr_profile_node *const *found,
-           struct hr_cost_fact *facts)
+           bool alone, struct hr_cost_fact *facts)
 {
     uint64_t most = most_records(graph, found);
     bool seen[HR_GRAPH_NODES_MAX] = {false};
@@ -88,6 +92,7 @@ take_facts(const struct hr_graph *graph, const struct hr_profile_node *const *fo
             .wait_ns = n->wait_ns,
             .bytes_in = n->bytes_in,
             .bytes_out = n->bytes_out,
+            .crowd = alone && n->crowd > 0 ? n->crowd : 0,
             .parallel = n->serial >= 0 ? 1 - n->serial : 0,
             .process_ns = n->process_ns > 0 ? n->process_ns : 0,
             .variants = n->serial >= 0,
@@ -113,7 +118,7 @@ enum hr_err hr__cost_facts(const struct hr_graph *graph, const struct hr_profile
                             "changed there or before; profile it again",
                             graph->nodes[i].name, graph->nodes[i].op->name);
     if (code == HR_OK)
-        take_facts(graph, found, ret_facts);
+        take_facts(graph, found, was_alone(profile), ret_facts);
     hr__free(found);
     return code;
 }

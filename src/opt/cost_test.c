@@ -279,6 +279,33 @@ TEST(crowded_cores_memory_and_money_count)
     finish(&made);
 }
 
+TEST(nodes_that_know_what_crowding_costs_them_ignore_the_machine)
+{
+    struct made made = make(CHAIN, 2, NULL);
+    struct hr_cost cost;
+
+    for (size_t i = 0; i < made.graph->count; i++)
+        made.facts[i].cpu_ns = 0;
+    made.facts[1].cpu_ns = 100000;
+    made.facts[1].crowd = 1.5;
+    made.facts[2].cpu_ns = 100000;
+    made.machine.crowd = 1.2;
+    cost = predict(&made);
+    CHECK_NEAR(cost.nodes[1].cpu_ns, 150000, 1e-6);
+    CHECK_NEAR(cost.nodes[2].cpu_ns, 120000, 1e-6);
+    CHECK_NEAR(cost.cpu_ns, 270000, 1e-6);
+    hr__cost_finish(&cost);
+    made.facts[1].crowd = 0.9; /* less than alone: as measured */
+    cost = predict(&made);
+    CHECK_NEAR(cost.cpu_ns, 210000, 1e-6);
+    hr__cost_finish(&cost);
+    made.plan.threads = 1;
+    cost = predict(&made);
+    CHECK_NEAR(cost.cpu_ns, 200000, 1e-6);
+    hr__cost_finish(&cost);
+    finish(&made);
+}
+
 /* What holds for all costs: the rate is the least of the limits, more of anything never
  * slows a run, and shares add up. */
 TEST(more_of_a_machine_is_never_slower)
