@@ -18,7 +18,7 @@
 #include "headrace/engine.h"
 
 #define ROUNDS_MAX 64
-#define ROWS_MAX 48
+#define ROWS_MAX 96
 #define CLAIMS_MAX 16
 #define FACTS_MAX 24
 
