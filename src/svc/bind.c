@@ -51,7 +51,7 @@ static void unbind(struct hr_binder *binder, struct hr_bind_split *split)
 
     hr__bind_end_lease(binder, split);
     consumer->bound--;
-    consumer->waiting--;
+    consumer->taken -= consumer->taken > 0;
     split->owner = 0;
 }
 
@@ -123,7 +123,7 @@ void hr__bind_evict(struct hr_binder *binder, uint32_t rank, uint64_t now,
 {
     struct hr_bind_consumer *consumer = &binder->consumers[rank];
 
-    if (consumer->bound == 0)
+    if (consumer->nonce == 0)
         return;
     raise(binder, rank, HR_MUTANT(EVICT_SAME_GENERATION) ? consumer->nonce : 0,
           HR_ROW_EVICT, actions);
@@ -198,6 +198,7 @@ hello_client(struct hr_binder *binder, hr_peer peer, const struct hr_frame *fram
     if (frame->u.hello.nonce != consumer->nonce) {
         raise(binder, rank, frame->u.hello.nonce, HR_ROW_GENERATION, actions);
         end_leases_of(binder, rank, false);
+        consumer->taken = 0;
     }
     p->role = HR_FRAME_CLIENT;
     p->rank = rank;
@@ -206,6 +207,7 @@ hello_client(struct hr_binder *binder, hr_peer peer, const struct hr_frame *fram
     answer = hr__send(actions, peer, HR_FRAME_WELCOME);
     answer->generation = consumer->generation;
     answer->job = frame->job;
+    answer->position = rank;
     answer->u.welcome.nonce = frame->u.hello.nonce;
     answer->u.welcome.committed = consumer->committed;
     answer->u.welcome.window = binder->options.window * binder->options.split;
@@ -302,6 +304,22 @@ serve_again(struct hr_binder *binder, uint32_t rank, uint64_t position, uint64_t
         hr__bind_end_lease(binder, split);
 }
 
+/* The consumer has taken all that is bound to it: whether it may get more before it
+ * commits, it would have by now. */
+static void tell_idle(const struct hr_binder *binder, uint32_t rank, hr_peer peer,
+                      struct hr_actions *actions)
+{
+    const struct hr_bind_consumer *consumer = &binder->consumers[rank];
+    struct hr_frame *frame;
+
+    if (consumer->bound > consumer->taken || hr__actions_left(actions) == 0)
+        return;
+    frame = hr__send(actions, peer, HR_FRAME_PROGRESS);
+    frame->generation = consumer->generation;
+    frame->position = hr__bind_is_done(binder) ? binder->options.end
+                                               : binder->first * binder->options.split;
+}
+
 static void
 from_client(struct hr_binder *binder, hr_peer peer, const struct hr_frame *frame,
             uint64_t now, struct hr_actions *actions)
@@ -325,7 +343,20 @@ from_client(struct hr_binder *binder, hr_peer peer, const struct hr_frame *frame
         return;
     }
     serve_again(binder, rank, frame->position, now);
+    consumer->taken = frame->count < consumer->bound ? frame->count : consumer->bound;
     hr__bind_grant(binder, now, actions);
+    if (frame->position == HR_FRAME_POSITION_MAX)
+        tell_idle(binder, rank, peer, actions);
+}
+
+/* It leaves in good order: others get at once what it has not committed. */
+static void
+leave(struct hr_binder *binder, hr_peer peer, uint64_t now, struct hr_actions *actions)
+{
+    uint32_t rank = binder->peers[peer].rank;
+
+    if (binder->consumers[rank].peer == peer)
+        hr__bind_evict(binder, rank, now, actions);
 }
 
 static void finished(struct hr_binder *binder, hr_peer peer, const struct hr_frame *frame,
@@ -345,7 +376,6 @@ static void finished(struct hr_binder *binder, hr_peer peer, const struct hr_fra
         split->deadline_ns = now + binder->options.served_ns;
         binder->peers[peer].held--;
         binder->peers[peer].doubt = 0;
-        binder->consumers[split->owner - 1].waiting--;
     }
     hr__bind_grant(binder, now, actions);
 }
@@ -378,6 +408,8 @@ void hr__bind_frame(struct hr_binder *binder, hr_peer peer, const struct hr_fram
     else if (p->role == HR_FRAME_CLIENT &&
              (frame->type == HR_FRAME_COMMIT || frame->type == HR_FRAME_PROGRESS))
         from_client(binder, peer, frame, now, actions);
+    else if (p->role == HR_FRAME_CLIENT && frame->type == HR_FRAME_GOODBYE)
+        leave(binder, peer, now, actions);
     else if (p->role == HR_FRAME_WORKER && frame->type == HR_FRAME_FINISHED)
         finished(binder, peer, frame, now, actions);
     else if (p->role == HR_FRAME_WORKER && frame->type == HR_FRAME_GOODBYE)
@@ -432,7 +464,7 @@ void hr__bind_tick(struct hr_binder *binder, uint64_t now, struct hr_actions *ac
     for (uint32_t r = 0; r < binder->options.consumers; r++)
         if (binder->consumers[r].peer == 0 && binder->consumers[r].bound > 0 &&
             hr__actions_left(actions) > HR_ACTIONS_MAX / 4 &&
-            now - binder->consumers[r].acted_ns >= binder->options.silent_ns)
+            now - binder->consumers[r].acted_ns >= binder->options.absent_ns)
             hr__bind_evict(binder, r, now, actions);
     hr__bind_grant(binder, now, actions);
 }
@@ -450,6 +482,17 @@ static bool fits(const struct hr_binder *binder, const struct hr_row *row)
             row->ranges[i].from / binder->options.split >= hr__bind_limit(binder))
             return false;
     return true;
+}
+
+enum hr_err
+hr__bind_restore(struct hr_binder *binder, uint64_t first, struct hr_error *reterr)
+{
+    if (first > binder->splits)
+        return hr__fail(reterr, HR_ERR_FORMAT,
+                        "the journal of job %016llx begins beyond its end",
+                        (unsigned long long)binder->options.job);
+    binder->first = first;
+    return HR_OK;
 }
 
 enum hr_err hr__bind_replay(struct hr_binder *binder, const struct hr_row *row,

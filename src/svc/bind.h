@@ -9,6 +9,10 @@
  * consumer that was evicted what it has not committed. An evicted or replaced incarnation
  * is refused by its generation and goes back to its committed checkpoint.
  *
+ * A consumer reports how many of its splits it has taken; it has room while the others
+ * are fewer than `ahead`. One that has taken everything and can get nothing before it
+ * commits is told so: PROGRESS, whose position is the end once all is committed.
+ *
  * Journalled, and needed after a crash: BIND before the lease leaves, COMMIT before the
  * answer, GENERATION and EVICT before anything follows from them. Splits that are not
  * committed lie within a window, which bounds memory; a state machine like svc/lease.h.
@@ -22,10 +26,11 @@ struct hr_bind_options {
     uint64_t job, end, split; /* positions */
     uint32_t consumers;       /* ranks below this, at most HR_BIND_CONSUMERS_MAX */
     uint32_t window;          /* splits, bound or not, beyond the first uncommitted one */
-    uint32_t ahead;           /* splits of a consumer that are bound and not yet served */
+    uint32_t ahead;           /* splits of a consumer that are bound and not yet taken */
     size_t peers_max;
     uint64_t ttl_ns, served_ns, silent_ns; /* as in svc/lease.h; served_ns: until it is
                                               sent again to a client that waits for it */
+    uint64_t absent_ns; /* a consumer without a connection is evicted then */
 };
 #define HR_BIND_CONSUMERS_MAX 4096u
 
@@ -42,7 +47,7 @@ struct hr_bind_consumer {
     uint64_t nonce, committed; /* number of the committed checkpoint */
     uint64_t acted_ns;         /* heard, or committed */
     hr_peer peer;
-    uint32_t bound, waiting; /* splits; of those, not served */
+    uint32_t bound, taken; /* splits; of those, taken to their ends as it says */
 };
 
 struct hr_bind_peer {
@@ -67,7 +72,10 @@ hr__bind_init(struct hr_binder *binder, const struct hr_bind_options *options,
               struct hr_error *reterr);
 void hr__bind_finish(struct hr_binder *binder);
 
-/* Repeats a journalled row, before any event. HR_ERR_FORMAT. */
+/* Restores a journal, before any event. First: all splits before `first` are committed;
+ * then rows in their order. HR_ERR_FORMAT. */
+HR_CHECK enum hr_err
+hr__bind_restore(struct hr_binder *binder, uint64_t first, struct hr_error *reterr);
 HR_CHECK enum hr_err hr__bind_replay(struct hr_binder *binder, const struct hr_row *row,
                                      struct hr_error *reterr);
 
@@ -79,7 +87,7 @@ void hr__bind_lost(struct hr_binder *binder, hr_peer peer, uint64_t now,
 void hr__bind_tick(struct hr_binder *binder, uint64_t now, struct hr_actions *actions);
 
 /* Takes from a consumer what it has not committed; its incarnation is refused from now
- * on. Time evicts consumers that are silent; a user may evict others. */
+ * on. Time evicts consumers that are absent; a user may evict others. */
 void hr__bind_evict(struct hr_binder *binder, uint32_t rank, uint64_t now,
                     struct hr_actions *actions);
 

@@ -9,8 +9,6 @@ void hr__bind_end_lease(struct hr_binder *binder, struct hr_bind_split *split)
     if (split->worker != 0 && !split->served)
         binder->peers[split->worker].held--;
     split->worker = 0;
-    if (split->served)
-        binder->consumers[split->owner - 1].waiting++;
     split->served = false;
 }
 
@@ -18,7 +16,6 @@ void hr__bind_own(struct hr_binder *binder, uint64_t number, uint32_t rank)
 {
     hr__bind_at(binder, number)->owner = rank + 1;
     binder->consumers[rank].bound++;
-    binder->consumers[rank].waiting++;
 }
 
 static hr_peer find_worker(const struct hr_binder *binder)
@@ -56,7 +53,13 @@ static void lease(struct hr_binder *binder, uint64_t number, hr_peer worker, uin
 
 /* ---- binding ---- */
 
-/* The consumer with the fewest splits that were not served and room for one more. */
+/* Splits that it has and has not taken. */
+static uint32_t waiting(const struct hr_bind_consumer *consumer)
+{
+    return consumer->bound - consumer->taken;
+}
+
+/* The consumer with the fewest splits that were not taken and room for one more. */
 static bool find_consumer(const struct hr_binder *binder, uint32_t *ret_rank)
 {
     bool found = false;
@@ -64,9 +67,9 @@ static bool find_consumer(const struct hr_binder *binder, uint32_t *ret_rank)
     for (uint32_t i = 0; i < binder->options.consumers; i++) {
         const struct hr_bind_consumer *c = &binder->consumers[i];
 
-        if (c->peer == 0 || c->waiting >= binder->options.ahead ||
+        if (c->peer == 0 || waiting(c) >= binder->options.ahead ||
             c->bound >= HR_FRAME_RANGES_MAX ||
-            (found && c->waiting >= binder->consumers[*ret_rank].waiting))
+            (found && waiting(c) >= waiting(&binder->consumers[*ret_rank])))
             continue;
         *ret_rank = i;
         found = true;
@@ -101,20 +104,22 @@ static void tell_bound(const struct hr_binder *binder, uint32_t rank,
 void hr__bind_grant(struct hr_binder *binder, uint64_t now, struct hr_actions *actions)
 {
     uint32_t rank = 0;
+    bool full = false; /* nobody has room */
 
     for (uint64_t n = binder->first; n < hr__bind_limit(binder); n++) {
         struct hr_bind_split *split = hr__bind_at(binder, n);
         hr_peer worker;
 
         if (split->worker != 0 || split->committed == hr__bind_size(binder, n) ||
-            (split->owner != 0 && binder->consumers[split->owner - 1].peer == 0))
+            (split->owner == 0 ? full : binder->consumers[split->owner - 1].peer == 0))
+            continue;
+        full = split->owner == 0 && !find_consumer(binder, &rank);
+        if (full)
             continue;
         worker = find_worker(binder);
         if (hr__actions_left(actions) < 4 || worker == 0)
             return;
         if (split->owner == 0) {
-            if (!find_consumer(binder, &rank))
-                continue;
             hr__bind_own(binder, n, rank);
             if (HR_MUTANT(BIND_AFTER_LEASE))
                 lease(binder, n, worker, now, actions);

@@ -21,7 +21,8 @@ static struct hr_bind_options plain(void)
                                     .peers_max = 20,
                                     .ttl_ns = 1000 * MS,
                                     .served_ns = 500 * MS,
-                                    .silent_ns = 2000 * MS};
+                                    .silent_ns = 2000 * MS,
+                                    .absent_ns = 2000 * MS};
 }
 
 static void start(void)
@@ -67,12 +68,18 @@ finished(hr_peer peer, uint32_t generation, uint64_t from, uint64_t until, uint6
     hr__bind_frame(&binder, peer, &frame, now, fresh());
 }
 
-static void progress(hr_peer peer, uint32_t generation, uint64_t missing, uint64_t now)
+static void
+took(hr_peer peer, uint32_t generation, uint32_t splits, uint64_t missing, uint64_t now)
 {
-    struct hr_frame frame = {HR_FRAME_PROGRESS, .position = missing,
+    struct hr_frame frame = {HR_FRAME_PROGRESS, .position = missing, .count = splits,
                              .generation = generation};
 
     hr__bind_frame(&binder, peer, &frame, now, fresh());
+}
+
+static void progress(hr_peer peer, uint32_t generation, uint64_t missing, uint64_t now)
+{
+    took(peer, generation, 0, missing, now);
 }
 
 static void check_lease(hr_peer peer, size_t nth, uint64_t from, uint64_t until)
@@ -113,12 +120,56 @@ TEST(whoever_has_room_gets_the_next_split)
     join_client(3, 1, 98, 0);
     check_lease(1, 0, 20, 30);
     finished(1, 2, 20, 30, 1);
+    CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL); /* it has not taken that */
+    took(3, 2, 1, 30, 1);
     check_lease(1, 0, 40, 50);
     CHECK_EQ_INT(sent(1, HR_FRAME_LEASE, 0)->u.lease.rank, 1);
-    finished(1, 2, 30, 40, 2);
+    took(3, 2, 2, 40, 2);
     check_lease(1, 0, 50, 60);
-    finished(1, 2, 40, 50, 3);
+    took(3, 2, 3, 50, 3);
     CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL); /* the window ends */
+    CHECK(sent(3, HR_FRAME_PROGRESS, 0) == NULL);
+    hr__bind_finish(&binder);
+}
+
+TEST(who_can_get_nothing_before_it_commits_is_told_so)
+{
+    start();
+    join_worker(1, 8, 0);
+    join_client(2, 0, 99, 0);
+    for (uint32_t n = 1; n < 6; n++) {
+        took(2, 1, n, HR_FRAME_POSITION_MAX, n);
+        CHECK(sent(2, HR_FRAME_PROGRESS, 0) == NULL);
+    }
+    took(2, 1, 6, HR_FRAME_POSITION_MAX, 6); /* the window ends */
+    CHECK_EQ_INT(sent(2, HR_FRAME_PROGRESS, 0)->position, 0);
+    commit(2, 1, 1, 0, 60, 7);
+    check_lease(1, 0, 60, 70);
+    commit(2, 1, 2, 60, 95, 8); /* not all of that is bound */
+    check_refused(2, HR_ERR_CANCELLED, "does not follow");
+    took(2, 1, 2, HR_FRAME_POSITION_MAX, 9);
+    took(2, 1, 4, HR_FRAME_POSITION_MAX, 9);
+    CHECK_EQ_INT(sent(2, HR_FRAME_PROGRESS, 0)->position, 60);
+    commit(2, 1, 2, 60, 95, 10);
+    took(2, 1, 0, HR_FRAME_POSITION_MAX, 11);
+    CHECK_EQ_INT(sent(2, HR_FRAME_PROGRESS, 0)->position, 95);
+    hr__bind_finish(&binder);
+}
+
+TEST(a_consumer_that_says_goodbye_leaves_what_it_has_to_others)
+{
+    start();
+    join_worker(1, 8, 0);
+    join_client(2, 0, 99, 0);
+    join_client(3, 1, 98, 0);
+    took(3, 2, 2, HR_FRAME_POSITION_MAX, 1);
+    hr__bind_frame(&binder, 2, &(struct hr_frame){HR_FRAME_GOODBYE}, 2, fresh());
+    CHECK_EQ_INT(actions.items[0].u.row.kind, HR_ROW_EVICT);
+    CHECK_EQ_INT(binder.consumers[0].bound, 0);
+    took(3, 2, 4, HR_FRAME_POSITION_MAX, 3);
+    check_lease(1, 0, 0, 10);
+    hr__bind_frame(&binder, 2, &(struct hr_frame){HR_FRAME_GOODBYE}, 4, fresh());
+    CHECK_EQ_INT(actions.count, 0);
     hr__bind_finish(&binder);
 }
 
@@ -171,9 +222,7 @@ TEST(an_evicted_consumer_loses_what_it_has_not_committed_and_is_refused)
     join_client(3, 1, 98, 2);
     hr__bind_evict(&binder, 0, 3, fresh());
     CHECK_EQ_INT(actions.items[0].u.row.kind, HR_ROW_EVICT);
-    hr__bind_frame(&binder, 3, &(struct hr_frame){HR_FRAME_PROGRESS, .generation = 2}, 4,
-                   fresh());
-    finished(1, 2, 20, 30, 5);
+    took(3, 2, 1, 30, 4);
     check_lease(1, 0, 4, 10);
     CHECK_EQ_INT(sent(1, HR_FRAME_LEASE, 0)->u.lease.rank, 1);
     commit(2, 1, 2, 4, 10, 6);
@@ -195,7 +244,7 @@ TEST(silent_consumers_and_workers_are_given_up)
     join_client(3, 1, 98, 1900 * MS);
     hr__bind_tick(&binder, 2100 * MS, fresh());
     CHECK(place_of(HR_ACTION_CLOSE, 1) >= 0 && place_of(HR_ACTION_CLOSE, 2) >= 0);
-    finished(5, 2, 20, 30, 2100 * MS);
+    took(3, 2, 1, 30, 2100 * MS);
     CHECK_EQ_INT(binder.consumers[0].bound, 0);
     check_lease(5, 0, 0, 10);
     CHECK_EQ_INT(sent(5, HR_FRAME_LEASE, 0)->u.lease.rank, 1);
@@ -234,6 +283,7 @@ TEST(leases_expire_and_what_was_lost_on_its_way_is_sent_again)
     join_client(2, 0, 99, 0);
     join_worker(5, 8, 0);
     finished(1, 1, 0, 10, 10 * MS);
+    took(2, 1, 1, 10, 10 * MS);
     check_lease(5, 0, 20, 30);
     hr__bind_tick(&binder, 1000 * MS, fresh());
     CHECK(sent(5, HR_FRAME_LEASE, 0) != NULL); /* 10..20, which the first had */

@@ -8,6 +8,7 @@
 
 #include "core/alloc.h"
 #include "core/error.h"
+#include "svc/client.h"
 #include "svc/mutant.h"
 
 enum hr_err
@@ -19,8 +20,11 @@ hr__claims_init(struct hr_claims *claims, const struct hr_claims_options *option
     claims->pieces = hr__calloc(options->pieces_max, sizeof *claims->pieces);
     if (claims->pieces == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
-    return hr__credit_init(&claims->credit, options->workers_max, options->budget,
-                           reterr);
+    HR_TRY(
+        hr__credit_init(&claims->credit, options->workers_max, options->budget, reterr));
+    if (options->parts > 0)
+        claims->credit.parts = options->parts;
+    return HR_OK;
 }
 
 void hr__claims_finish(struct hr_claims *claims)
@@ -68,6 +72,7 @@ hello(const struct hr_claims *claims, hr_peer peer, struct hr_actions *actions)
     if (hr__actions_left(actions) == 0)
         return;
     frame = hr__send(actions, peer, HR_FRAME_HELLO);
+    frame->count = claims->options.kinds;
     frame->generation = claims->generation;
     frame->job = claims->options.job;
     frame->u.hello.nonce = claims->options.nonce;
@@ -155,10 +160,28 @@ static uint64_t missing(const struct hr_claims *claims)
     return HR_FRAME_POSITION_MAX;
 }
 
+/* How far it has got. */
+static void report(const struct hr_claims *claims, struct hr_actions *actions)
+{
+    struct hr_frame *frame;
+
+    if (claims->state != HR_CLAIMS_JOINED || hr__actions_left(actions) == 0)
+        return;
+    frame = hr__send(actions, claims->dispatcher, HR_FRAME_PROGRESS);
+    frame->position = missing(claims);
+    frame->generation = claims->generation;
+    for (uint32_t i = 0; i < claims->count; i++) {
+        const struct hr_claim *claim = &claims->claims[i];
+
+        /* What is in a COMMIT is no longer bound when this arrives. */
+        frame->count += claim->taken == claim->until &&
+                        (claims->pending == 0 || claim->pending < claim->until);
+    }
+}
+
 void hr__claims_tick(struct hr_claims *claims, uint64_t now, struct hr_actions *actions)
 {
     const struct hr_credit_use use = use_of(claims);
-    struct hr_frame *frame;
 
     if (claims->dispatcher == 0 || claims->state == HR_CLAIMS_REPLACED ||
         now - claims->told_ns < claims->options.beat_ns)
@@ -168,11 +191,9 @@ void hr__claims_tick(struct hr_claims *claims, uint64_t now, struct hr_actions *
         hello(claims, claims->dispatcher, actions);
         return;
     }
-    frame = hr__send(actions, claims->dispatcher, HR_FRAME_PROGRESS);
-    frame->position = missing(claims);
-    frame->generation = claims->generation;
     if (claims->pending != 0)
         send_commit(claims, actions);
+    report(claims, actions);
     for (size_t i = 0; i < claims->credit.room; i++) {
         struct hr_credit_worker *worker = &claims->credit.workers[i];
 
@@ -193,48 +214,54 @@ static enum hr_claims_do stop(struct hr_claims *claims, enum hr_err code, const 
     return HR_CLAIMS_STOP;
 }
 
-/* Which of the trainer's checkpoints counts. */
-static enum hr_claims_do resolve(struct hr_claims *claims, uint64_t committed)
+enum hr_claims_do
+hr__claims_resolve(struct hr_claims *claims, uint64_t saved, uint64_t aside)
 {
-    const struct hr_claims_options *o = &claims->options;
-
-    claims->resolved = true;
-    claims->committed = committed;
+    assert(claims->resolved);
     if (HR_MUTANT(CHECKPOINT_FIRST)) {
-        claims->committed = o->saved;
+        claims->committed = saved;
         return HR_CLAIMS_NOTHING;
     }
-    if (committed == o->saved)
-        return o->aside != 0 ? HR_CLAIMS_KEEP : HR_CLAIMS_NOTHING;
-    if (committed == o->aside)
+    if (claims->committed == saved)
+        return aside != 0 ? HR_CLAIMS_KEEP : HR_CLAIMS_NOTHING;
+    if (claims->committed == aside)
         return HR_CLAIMS_RENAME;
-    return stop(claims, HR_ERR_STATE,
-                "its checkpoint is not the one that was committed last");
+    claims->state = HR_CLAIMS_REPLACED;
+    if (saved == 0)
+        hr__fail(&claims->error, HR_ERR_STATE,
+                 "checkpoint %llu of this consumer is committed: resume from it, or take "
+                 "another name for a new consumer",
+                 (unsigned long long)claims->committed);
+    else
+        hr__fail(&claims->error, HR_ERR_STATE,
+                 "this is checkpoint %llu of the consumer, and checkpoint %llu is the "
+                 "one that was committed last: resume from that one, or take another "
+                 "name for a new consumer",
+                 (unsigned long long)saved, (unsigned long long)claims->committed);
+    return HR_CLAIMS_STOP;
 }
 
 static enum hr_claims_do welcome(struct hr_claims *claims, const struct hr_frame *frame,
                                  struct hr_actions *actions)
 {
-    enum hr_claims_do what = HR_CLAIMS_NOTHING;
-
     if (frame->u.welcome.nonce != claims->options.nonce || frame->generation == 0 ||
         claims->state == HR_CLAIMS_REPLACED)
         return HR_CLAIMS_NOTHING;
     if (claims->generation != 0 && claims->generation != frame->generation)
         return stop(claims, HR_ERR_CANCELLED, "it was evicted");
     if (!claims->resolved)
-        what = resolve(claims, frame->u.welcome.committed);
-    if (what == HR_CLAIMS_STOP)
-        return what;
+        claims->committed = frame->u.welcome.committed;
+    claims->resolved = true;
     claims->state = HR_CLAIMS_JOINED;
     claims->generation = frame->generation;
+    claims->options.rank = (uint32_t)frame->position;
     for (size_t i = 0; i < claims->credit.room; i++)
         if (claims->credit.workers[i].peer != 0)
             join(claims, &claims->credit.workers[i], actions);
     give_credit(claims, actions);
     if (claims->pending != 0)
         send_commit(claims, actions);
-    return what;
+    return HR_CLAIMS_NOTHING;
 }
 
 /* ---- ranges ---- */
@@ -263,7 +290,8 @@ static void claim_range(struct hr_claims *claims, struct hr_frame_range range)
     claims->count++;
 }
 
-static enum hr_claims_do committed(struct hr_claims *claims, const struct hr_frame *frame)
+static enum hr_claims_do committed(struct hr_claims *claims, const struct hr_frame *frame,
+                                   struct hr_actions *actions)
 {
     if (claims->pending == 0 || frame->u.commit.id != claims->pending)
         return HR_CLAIMS_NOTHING;
@@ -274,12 +302,22 @@ static enum hr_claims_do committed(struct hr_claims *claims, const struct hr_fra
         if (claims->claims[i].committed == claims->claims[i].until)
             remove_claim(claims, i);
     }
+    report(claims, actions);
     return HR_CLAIMS_RENAME;
+}
+
+static bool is_idle(const struct hr_claims *claims)
+{
+    for (uint32_t i = 0; i < claims->count; i++)
+        if (claims->claims[i].taken < claims->claims[i].until)
+            return false;
+    return true;
 }
 
 static enum hr_claims_do refused(struct hr_claims *claims, const struct hr_frame *frame)
 {
-    if (frame->u.error.code == HR_ERR_STATE) { /* on the next connection, again */
+    /* HR_ERR_IO: its journal fails now. On the next connection, again. */
+    if (hr__client_is_passing(frame->u.error.code) || frame->u.error.code == HR_ERR_IO) {
         claims->state = claims->generation == 0 ? HR_CLAIMS_REFUSED : HR_CLAIMS_APART;
         return HR_CLAIMS_NOTHING;
     }
@@ -303,7 +341,13 @@ hr__claims_frame(struct hr_claims *claims, hr_peer peer, const struct hr_frame *
     if (claims->state != HR_CLAIMS_JOINED || frame->generation != claims->generation)
         return HR_CLAIMS_NOTHING;
     if (frame->type == HR_FRAME_COMMITTED)
-        return committed(claims, frame);
+        return committed(claims, frame, actions);
+    if (frame->type == HR_FRAME_PROGRESS) {
+        claims->idle = is_idle(claims);
+        claims->done = claims->idle && frame->position == claims->options.end;
+    }
+    if (frame->type == HR_FRAME_BIND)
+        claims->idle = false;
     for (uint32_t i = 0; frame->type == HR_FRAME_BIND && i < frame->count; i++)
         claim_range(claims, frame->u.lease.ranges[i]);
     return HR_CLAIMS_NOTHING;
@@ -344,9 +388,13 @@ void hr__claims_data(struct hr_claims *claims, hr_peer peer, const struct hr_fra
         uint64_t end = frame->position + frame->count;
 
         end = end < claim->until ? end : claim->until;
-        claims->pieces[at] = (struct hr_claim_piece){
-            claim->received, (uint32_t)(end - claim->received),
-            (uint32_t)(claim->received - frame->position), bytes, payload};
+        claims->pieces[at] =
+            (struct hr_claim_piece){claim->received,
+                                    (uint32_t)(end - claim->received),
+                                    (uint32_t)(claim->received - frame->position),
+                                    bytes,
+                                    payload,
+                                    false};
         claims->piece_count++;
         claims->bytes += bytes;
         claim->received = end;
@@ -355,18 +403,48 @@ void hr__claims_data(struct hr_claims *claims, hr_peer peer, const struct hr_fra
     give_credit(claims, actions);
 }
 
-bool hr__claims_take(struct hr_claims *claims, struct hr_claim_piece *ret_piece,
-                     struct hr_actions *actions)
+/* The first records of the first piece. */
+static struct hr_claim_piece cut(struct hr_claims *claims, uint32_t most)
+{
+    struct hr_claim_piece *first = &claims->pieces[claims->first], piece = *first;
+
+    if (piece.count <= most) {
+        piece.last = true;
+        (void)pull(claims);
+        return piece;
+    }
+    piece.count = most;
+    first->position += most;
+    first->skip += most;
+    first->count -= most;
+    return piece;
+}
+
+bool hr__claims_take(struct hr_claims *claims, uint32_t most,
+                     struct hr_claim_piece *ret_piece, struct hr_actions *actions)
 {
     if (claims->piece_count == 0)
         return false;
-    *ret_piece = pull(claims);
+    *ret_piece = cut(claims, most);
     for (uint32_t i = 0; i < claims->count; i++) {
         struct hr_claim *claim = &claims->claims[i];
 
-        if (claim->taken < claim->until && ret_piece->position == claim->taken)
-            claim->taken += ret_piece->count;
+        if (claim->taken == claim->until || ret_piece->position != claim->taken)
+            continue;
+        claim->taken += ret_piece->count;
+        if (claim->taken == claim->until)
+            report(claims, actions); /* there is room for another range */
     }
-    give_credit(claims, actions);
+    if (ret_piece->last)
+        give_credit(claims, actions);
     return true;
+}
+
+uint64_t hr__claims_uncommitted(const struct hr_claims *claims)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < claims->count; i++)
+        count += claims->claims[i].taken - claims->claims[i].pending;
+    return count;
 }

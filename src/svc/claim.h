@@ -7,7 +7,11 @@
  * dispatcher agree after any crash on which one counts: the trainer writes checkpoint
  * n + 1 aside, durable, with its own state; COMMIT tells the dispatcher, which journals
  * it; on the answer the trainer renames it. When it starts again it may have checkpoint n
- * and, aside, n + 1: WELCOME tells which of them counts.
+ * and, aside, n + 1: WELCOME tells which of them counts (hr__claims_resolve).
+ *
+ * It is idle when it has taken all that it was given and the dispatcher has no more for
+ * it for now; then it must commit what it has taken, for others may wait for that. All is
+ * done when everything is committed.
  *
  * A consumer that was evicted or replaced is refused for good: its process starts again
  * from its committed checkpoint, with a new nonce. A state machine like svc/client.h.
@@ -25,12 +29,13 @@ enum hr_claims_state {
 };
 
 struct hr_claims_options {
-    uint64_t job, nonce;
-    uint32_t rank;
-    uint64_t saved, aside; /* numbers of the checkpoints there are; 0: none */
+    uint64_t job, end, nonce; /* end: positions of the job */
+    uint32_t rank;            /* as far as it is known: WELCOME has it */
     size_t workers_max, pieces_max;
+    size_t parts;    /* of the budget; 0: workers_max */
     uint64_t budget; /* bytes held and on their way */
     uint64_t beat_ns;
+    unsigned kinds; /* of compression that it takes: bits 1 << enum hr_compression */
 };
 
 struct hr_claim {
@@ -43,6 +48,7 @@ struct hr_claim_piece {
     uint32_t count, skip; /* positions of the frame before them */
     size_t bytes;
     void *payload;
+    bool last; /* of the frame: the payload is the taker's */
 };
 
 struct hr_claims {
@@ -52,6 +58,7 @@ struct hr_claims {
     uint64_t committed; /* number of the checkpoint that counts */
     bool resolved;      /* that is known */
     uint64_t pending;   /* number of the checkpoint in COMMIT, or 0 */
+    bool idle, done;
     hr_peer dispatcher;
     uint64_t told_ns, bytes;
     struct hr_claim claims[HR_FRAME_RANGES_MAX]; /* ascending */
@@ -81,7 +88,7 @@ enum hr_claims_do {
     HR_CLAIMS_NOTHING,
     HR_CLAIMS_KEEP,   /* what lies aside does not count: remove it */
     HR_CLAIMS_RENAME, /* what lies aside counts */
-    HR_CLAIMS_STOP,   /* start again; at first join: `error` */
+    HR_CLAIMS_STOP,   /* start again; see `error` */
 };
 enum hr_claims_do
 hr__claims_frame(struct hr_claims *claims, hr_peer peer, const struct hr_frame *frame,
@@ -92,9 +99,24 @@ void hr__claims_data(struct hr_claims *claims, hr_peer peer, const struct hr_fra
                      size_t bytes, void *payload, bool *ret_kept,
                      struct hr_actions *actions);
 
-/* The records to take next: all that is left of a piece. */
-bool hr__claims_take(struct hr_claims *claims, struct hr_claim_piece *ret_piece,
-                     struct hr_actions *actions);
+/* Which of the trainer's checkpoints counts, by their numbers (0: none), once `resolved`:
+ * KEEP, RENAME; NOTHING if there is only the one in place, and it counts; STOP if neither
+ * does. */
+enum hr_claims_do
+hr__claims_resolve(struct hr_claims *claims, uint64_t saved, uint64_t aside);
+
+/* The records to take next, at most `most`. The payload is lent until the last ones of
+ * its frame are taken. */
+bool hr__claims_take(struct hr_claims *claims, uint32_t most,
+                     struct hr_claim_piece *ret_piece, struct hr_actions *actions);
+
+/* Positions that were taken and are in no commit. */
+uint64_t hr__claims_uncommitted(const struct hr_claims *claims);
+/* Whether nothing comes before they are committed. */
+static inline bool hr__claims_is_due(const struct hr_claims *claims)
+{
+    return claims->idle && claims->pending == 0 && hr__claims_uncommitted(claims) > 0;
+}
 
 /* The trainer has written the next checkpoint aside. Not while one is pending. */
 void hr__claims_commit(struct hr_claims *claims, struct hr_actions *actions);

@@ -15,20 +15,18 @@ static struct hr_claims_options plain(void)
 {
     return (struct hr_claims_options){.job = 7,
                                       .nonce = 5,
+                                      .end = 100,
                                       .rank = 1,
-                                      .saved = 3,
                                       .workers_max = 2,
                                       .pieces_max = 4,
                                       .budget = 1000,
                                       .beat_ns = 100 * MS};
 }
 
-static void start(uint64_t saved, uint64_t aside)
+static void start(void)
 {
     struct hr_claims_options options = plain();
 
-    options.saved = saved;
-    options.aside = aside;
     CHECK_OK(hr__claims_init(&claims, &options, NULL));
     hr__claims_connected(&claims, DISPATCHER, 0, 0, fresh());
     CHECK_EQ_INT(sent(DISPATCHER, HR_FRAME_HELLO, 0)->u.hello.rank, 1);
@@ -43,7 +41,7 @@ static void stop(void)
 
 static enum hr_claims_do welcome(uint32_t generation, uint64_t nonce, uint64_t committed)
 {
-    struct hr_frame frame = {HR_FRAME_WELCOME, .generation = generation};
+    struct hr_frame frame = {HR_FRAME_WELCOME, .position = 1, .generation = generation};
 
     frame.u.welcome.nonce = nonce;
     frame.u.welcome.committed = committed;
@@ -73,7 +71,8 @@ static void check_take(uint64_t position, uint32_t count, uint32_t skip)
 {
     struct hr_claim_piece piece;
 
-    CHECK(hr__claims_take(&claims, &piece, fresh()));
+    CHECK(hr__claims_take(&claims, 100, &piece, fresh()));
+    CHECK(piece.last);
     CHECK_EQ_INT(piece.position, position);
     CHECK_EQ_INT(piece.count, count);
     CHECK_EQ_INT(piece.skip, skip);
@@ -89,29 +88,28 @@ static enum hr_claims_do committed(uint64_t id)
 
 TEST(the_dispatcher_says_which_checkpoint_counts)
 {
-    start(3, 0);
+    start();
     CHECK_EQ_INT(welcome(1, 6, 3), HR_CLAIMS_NOTHING); /* of an older incarnation */
     CHECK_EQ_INT(claims.state, HR_CLAIMS_APART);
+    CHECK(!claims.resolved);
     CHECK_EQ_INT(welcome(1, 5, 3), HR_CLAIMS_NOTHING);
     CHECK_EQ_INT(claims.state, HR_CLAIMS_JOINED);
-    stop();
-    start(3, 4);
-    CHECK_EQ_INT(welcome(1, 5, 3), HR_CLAIMS_KEEP);
-    CHECK_EQ_INT(welcome(1, 5, 4), HR_CLAIMS_NOTHING); /* it is known */
-    stop();
-    start(3, 4);
-    CHECK_EQ_INT(welcome(1, 5, 4), HR_CLAIMS_RENAME);
-    stop();
-    start(3, 4);
-    CHECK_EQ_INT(welcome(1, 5, 5), HR_CLAIMS_STOP);
+    CHECK_EQ_INT(welcome(1, 5, 4), HR_CLAIMS_NOTHING);
+    CHECK(claims.resolved && claims.committed == 3); /* it was known */
+    CHECK_EQ_INT(hr__claims_resolve(&claims, 3, 0), HR_CLAIMS_NOTHING);
+    CHECK_EQ_INT(hr__claims_resolve(&claims, 3, 4), HR_CLAIMS_KEEP);
+    CHECK_EQ_INT(hr__claims_resolve(&claims, 2, 3), HR_CLAIMS_RENAME);
+    CHECK_EQ_INT(hr__claims_resolve(&claims, 1, 2), HR_CLAIMS_STOP);
     CHECK_EQ_INT(claims.error.code, HR_ERR_STATE);
-    CHECK_HAS(claims.error.message, "not the one that was committed last");
+    CHECK_HAS(claims.error.message, "checkpoint 3 is the one that was committed last");
+    CHECK_EQ_INT(hr__claims_resolve(&claims, 0, 0), HR_CLAIMS_STOP);
+    CHECK_HAS(claims.error.message, "checkpoint 3 of this consumer is committed: resume");
     stop();
 }
 
 TEST(only_what_is_bound_is_accepted_in_order_and_once)
 {
-    start(3, 0);
+    start();
     hr__claims_connected(&claims, 2, HR_FRAME_WORKER, 0, fresh());
     welcome(1, 5, 3);
     CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 500);
@@ -135,7 +133,7 @@ TEST(a_commit_names_what_was_taken_since_the_last_one)
 {
     const struct hr_frame *frame;
 
-    start(3, 0);
+    start();
     hr__claims_connected(&claims, 2, HR_FRAME_WORKER, 0, fresh());
     welcome(1, 5, 3);
     bound(10, 20);
@@ -165,9 +163,70 @@ TEST(a_commit_names_what_was_taken_since_the_last_one)
     stop();
 }
 
+TEST(parts_of_a_frame_are_taken_and_its_bytes_are_held_until_the_last)
+{
+    struct hr_claim_piece piece;
+
+    start();
+    hr__claims_connected(&claims, 2, HR_FRAME_WORKER, 0, fresh());
+    welcome(1, 5, 3);
+    bound(10, 20);
+    CHECK(data(8, 12, 1));
+    CHECK(hr__claims_take(&claims, 3, &piece, fresh()));
+    CHECK(piece.position == 10 && piece.count == 3 && piece.skip == 2 && !piece.last);
+    CHECK_EQ_INT(claims.bytes, 10);
+    CHECK_EQ_INT(hr__claims_uncommitted(&claims), 3);
+    hr__claims_commit(&claims, fresh());
+    CHECK_EQ_INT(sent(DISPATCHER, HR_FRAME_COMMIT, 0)->u.commit.ranges[0].until, 13);
+    check_take(13, 7, 5);
+    CHECK_EQ_INT(sent(DISPATCHER, HR_FRAME_PROGRESS, 0)->count, 1);
+    CHECK_EQ_INT(claims.bytes, 0);
+    CHECK_EQ_INT(hr__claims_uncommitted(&claims), 7);
+    stop();
+}
+
+static void progress(uint64_t position)
+{
+    struct hr_frame frame = {HR_FRAME_PROGRESS, .position = position,
+                             .generation = claims.generation};
+
+    CHECK_EQ_INT(hr__claims_frame(&claims, DISPATCHER, &frame, fresh()),
+                 HR_CLAIMS_NOTHING);
+}
+
+TEST(a_commit_is_due_when_nothing_comes_without_it)
+{
+    start();
+    hr__claims_connected(&claims, 2, HR_FRAME_WORKER, 0, fresh());
+    welcome(1, 5, 3);
+    bound(0, 10);
+    progress(0); /* it has not heard of what was bound */
+    CHECK(!claims.idle);
+    CHECK(data(0, 10, 1));
+    check_take(0, 10, 0);
+    CHECK(!hr__claims_is_due(&claims));
+    progress(0);
+    CHECK(hr__claims_is_due(&claims));
+    bound(10, 20);
+    CHECK(!hr__claims_is_due(&claims));
+    CHECK(data(10, 10, 1));
+    check_take(10, 10, 0);
+    progress(0);
+    hr__claims_commit(&claims, fresh());
+    CHECK(!hr__claims_is_due(&claims));
+    hr__claims_tick(&claims, 100 * MS, fresh());
+    CHECK_EQ_INT(sent(DISPATCHER, HR_FRAME_PROGRESS, 0)->count, 0);
+    CHECK_EQ_INT(committed(4), HR_CLAIMS_RENAME);
+    CHECK_EQ_INT(sent(DISPATCHER, HR_FRAME_PROGRESS, 0)->position, HR_FRAME_POSITION_MAX);
+    CHECK(!hr__claims_is_due(&claims) && !claims.done);
+    progress(100);
+    CHECK(claims.done);
+    stop();
+}
+
 TEST(a_pending_commit_is_sent_again_after_a_reconnect)
 {
-    start(3, 0);
+    start();
     welcome(1, 5, 3);
     hr__claims_commit(&claims, fresh());
     hr__claims_lost(&claims, DISPATCHER);
@@ -184,8 +243,8 @@ TEST(an_evicted_consumer_stops_and_a_refused_one_tries_again)
 {
     struct hr_frame error = {HR_FRAME_ERROR};
 
-    start(3, 0);
-    error.u.error.code = HR_ERR_STATE;
+    start();
+    error.u.error.code = HR_ERR_IO; /* the journal's disk is full */
     snprintf(error.u.error.text, sizeof error.u.error.text, "wait");
     CHECK_EQ_INT(hr__claims_frame(&claims, DISPATCHER, &error, fresh()),
                  HR_CLAIMS_NOTHING);
@@ -198,7 +257,7 @@ TEST(an_evicted_consumer_stops_and_a_refused_one_tries_again)
     hr__claims_tick(&claims, 300 * MS, fresh());
     CHECK_EQ_INT(actions.count, 0);
     stop();
-    start(3, 0);
+    start();
     welcome(1, 5, 3);
     error.u.error.code = HR_ERR_CANCELLED;
     CHECK_EQ_INT(hr__claims_frame(&claims, DISPATCHER, &error, fresh()), HR_CLAIMS_STOP);
@@ -210,7 +269,7 @@ TEST(held_pieces_are_bounded_and_failed_allocations_reported)
 {
     struct hr_claims_options options = plain();
 
-    start(3, 0);
+    start();
     hr__claims_connected(&claims, 2, HR_FRAME_WORKER, 0, fresh());
     welcome(1, 5, 3);
     bound(0, 100);

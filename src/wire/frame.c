@@ -22,7 +22,7 @@ static const struct kind {
 } kinds[] = {
     [HR_FRAME_HELLO] = {"HELLO",      POSITION | COUNT | GENERATION,        40                },
     [HR_FRAME_WELCOME] = {"WELCOME",    POSITION | GENERATION,                32                },
-    [HR_FRAME_PROGRESS] = {"PROGRESS",   POSITION | GENERATION,                0                 },
+    [HR_FRAME_PROGRESS] = {"PROGRESS",   POSITION | COUNT | GENERATION,        0                 },
     [HR_FRAME_ACK] = {"ACK",        POSITION | GENERATION,                0                 },
     [HR_FRAME_LEASE] = {"LEASE",      COUNT | GENERATION | RANGES,          16                },
     [HR_FRAME_BIND] = {"BIND",       COUNT | GENERATION | RANGES,          16                },
@@ -43,6 +43,7 @@ static const struct kind {
     [HR_FRAME_COMPRESSED] = {"COMPRESSED", POSITION | COUNT | GENERATION | BODY,
                         HR_FRAME_DATA_MAX                                                     },
     [HR_FRAME_TRAFFIC] = {"TRAFFIC",    POSITION | COUNT,                     16                },
+    [HR_FRAME_CONSUMER] = {"CONSUMER",   BODY,                                 HR_FRAME_NAME_MAX },
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -193,6 +194,7 @@ static void visit(struct stream *s, struct hr_frame *f)
     case HR_FRAME_SHARED:
     case HR_FRAME_COMPRESSED:
     case HR_FRAME_RELEASE:
+    case HR_FRAME_CONSUMER:
         return;
     }
 }

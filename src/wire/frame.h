@@ -23,6 +23,7 @@
 #define HR_FRAME_JOB_MAX (1u << 22)  /* payload of JOB */
 #define HR_FRAME_LIST_MAX (1u << 20) /* payload of WORKERS */
 #define HR_FRAME_TOKEN_MAX 255u      /* payload of AUTH */
+#define HR_FRAME_NAME_MAX 128u       /* payload of CONSUMER */
 #define HR_FRAME_TEXT_MAX 255u       /* of an ERROR, without the terminating NUL */
 #define HR_FRAME_POSITION_MAX ((uint64_t)1 << 60) /* sums of a few do not wrap */
 #define HR_FRAME_KINDS_MAX 7u         /* the largest set of kinds of compression */
@@ -52,7 +53,8 @@
     X(SHARED, 18)     /* the same: records whose large tensors lie in segments */        \
     X(RELEASE, 19)    /* client to worker: a SHARED frame's memory is free again */      \
     X(COMPRESSED, 20) /* worker to client: as DATA, compressed */                        \
-    X(TRAFFIC, 21)    /* worker to dispatcher: what compression does */
+    X(TRAFFIC, 21)    /* worker to dispatcher: what compression does */                  \
+    X(CONSUMER, 22)   /* client to dispatcher: which consumer of its job I am */
 
 enum hr_frame_type {
 #define HR_FRAME_ENUM(name, value) HR_FRAME_##name = (value),
@@ -82,13 +84,15 @@ struct hr_frame_head {
 struct hr_frame {
     enum hr_frame_type type;
     uint64_t position; /* HELLO, WELCOME, PROGRESS, ACK, DATA, SHARED, COMPRESSED;
+                          WELCOME to an independent consumer: its rank;
                           CREDIT: cursor; JOB: number of positions; RELEASE: number of the
                           frame */
     uint32_t
         count; /* DATA, SHARED, COMPRESSED: positions; SEGMENT: its index; HELLO:
                   leases    that a worker holds at once, or the kinds of compression
                   that a client    takes: bits 1 << enum hr_compression; TRAFFIC: those
-                  in use; LEASE, BIND,    FINISHED, COMMIT: ranges; WORKERS: lines */
+                  in use; LEASE, BIND,    FINISHED, COMMIT: ranges; WORKERS: lines;
+                  PROGRESS of an independent consumer: its ranges that it has taken */
     uint32_t generation; /* of the client; 0: none yet */
     uint64_t job;        /* HELLO, WELCOME, LEASE, BIND, FINISHED */
     union {
@@ -139,7 +143,7 @@ bool hr__frame_is_plain(const char *text, size_t bytes);
 const char *hr__frame_name(enum hr_frame_type type);
 
 /* Whether the payload is a body of any size up to its type's limit, which frames carry
- * without looking into it: DATA, SHARED, COMPRESSED, JOB, WORKERS, AUTH. */
+ * without looking into it: DATA, SHARED, COMPRESSED, JOB, WORKERS, AUTH, CONSUMER. */
 bool hr__frame_has_body(enum hr_frame_type type);
 
 /* Writes a message without a body to `to`, which has room for HR_FRAME_HEAD +

@@ -82,6 +82,8 @@ static void random_frame(struct hr_frame *f, enum hr_frame_type type)
     if (type == HR_FRAME_WELCOME || type == HR_FRAME_PROGRESS || type == HR_FRAME_ACK ||
         type == HR_FRAME_CREDIT || type == HR_FRAME_RELEASE)
         f->position = below(HR_FRAME_POSITION_MAX);
+    if (type == HR_FRAME_PROGRESS)
+        f->count = hr__rng_u32(&rng);
     if (type == HR_FRAME_WELCOME) {
         f->job = hr__rng_u64(&rng);
         f->u.welcome.nonce = hr__rng_u64(&rng);
@@ -332,5 +334,6 @@ TEST(names_are_those_of_the_types)
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_WORKERS), "WORKERS");
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_RELEASE), "RELEASE");
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_TRAFFIC), "TRAFFIC");
-    CHECK(hr__frame_name((enum hr_frame_type)22) == NULL);
+    CHECK_EQ_STR(hr__frame_name(HR_FRAME_CONSUMER), "CONSUMER");
+    CHECK(hr__frame_name((enum hr_frame_type)23) == NULL);
 }

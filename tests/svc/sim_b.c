@@ -20,6 +20,8 @@ struct trainer {
     struct hr_claims claims;
     uint32_t log[2 * SIM_RECORDS]; /* records as taken */
     uint32_t count;
+    bool settled; /* it knows which of its checkpoints counts */
+    bool lazy;    /* commits only when it must */
     /* On disk: each replaced in one step. */
     struct checkpoint saved, aside;
 };
@@ -81,6 +83,7 @@ static void start_dispatcher(struct sim *sim)
         .ttl_ns = 120 * SIM_MS,
         .served_ns = 60 * SIM_MS,
         .silent_ns = sim_silent_ns(sim),
+        .absent_ns = sim_silent_ns(sim),
     };
     struct hr_binder *binder = &get(sim)->binder;
     struct hr_error error = {0};
@@ -96,10 +99,9 @@ static void start_client(struct sim *sim, int proc)
 {
     struct trainer *t = trainer_of(sim, proc);
     const struct hr_claims_options options = {.job = SIM_JOB,
+                                              .end = sim->shape.end,
                                               .nonce = hr__rng_u64(&sim->rng) | 1,
                                               .rank = (uint32_t)(proc - SIM_CLIENT),
-                                              .saved = t->saved.id,
-                                              .aside = t->aside.id,
                                               .workers_max = sim->shape.workers,
                                               .pieces_max = 16,
                                               .budget = sim->shape.budget,
@@ -107,6 +109,8 @@ static void start_client(struct sim *sim, int proc)
     struct hr_error error = {0};
 
     t->count = t->saved.count;
+    t->settled = false;
+    t->lazy = sim_below(sim, 2) == 0;
     must(sim, hr__claims_init(&t->claims, &options, &error), &error);
 }
 
@@ -196,6 +200,20 @@ static void act(struct sim *sim, int proc, enum hr_claims_do what)
     }
 }
 
+/* What the dispatcher knows, and the trainer did not. */
+static void review(struct sim *sim, int proc)
+{
+    struct trainer *t = trainer_of(sim, proc);
+
+    if (t->claims.resolved && !t->settled) {
+        t->settled = true;
+        act(sim, proc, hr__claims_resolve(&t->claims, t->saved.id, t->aside.id));
+    }
+    if (t->claims.done && sim->procs[SIM_DISPATCHER].alive &&
+        !hr__bind_is_done(&get(sim)->binder))
+        sim_fail(sim, "client %d sees an end that is none", proc - SIM_CLIENT);
+}
+
 static void data(struct sim *sim, int proc, hr_peer peer, const struct hr_frame *frame,
                  const char *payload, size_t bytes)
 {
@@ -219,15 +237,19 @@ static void frame(struct sim *sim, int proc, hr_peer peer, const struct hr_frame
         hr__serve_frame(worker_of(sim, proc), peer, frame, sim->now, &sim->actions);
     else if (frame->type == HR_FRAME_DATA)
         data(sim, proc, peer, frame, payload, bytes);
-    else
+    else {
         act(sim, proc,
             hr__claims_frame(&trainer_of(sim, proc)->claims, peer, frame, &sim->actions));
+        if (sim->procs[proc].alive)
+            review(sim, proc);
+    }
 }
 
 static void tick(struct sim *sim, int proc)
 {
     if (proc == SIM_DISPATCHER)
-        get(sim)->binder.options.silent_ns = sim_silent_ns(sim);
+        get(sim)->binder.options.silent_ns = get(sim)->binder.options.absent_ns =
+            sim_silent_ns(sim);
     if (proc == SIM_DISPATCHER)
         hr__bind_tick(&get(sim)->binder, sim->now, &sim->actions);
     else if (sim_is_worker(proc))
@@ -275,12 +297,14 @@ static bool train(struct sim *sim, int proc)
     struct trainer *t = trainer_of(sim, proc);
     struct hr_claim_piece piece;
 
-    if (t->claims.resolved && t->claims.pending == 0 && t->count > t->saved.count &&
-        (sim_below(sim, 4) == 0 || t->claims.piece_count == 0)) {
+    if (t->settled && t->claims.pending == 0 && t->count > t->saved.count &&
+        (t->lazy ? hr__claims_is_due(&t->claims)
+                 : sim_below(sim, 4) == 0 || t->claims.piece_count == 0)) {
         write_aside(sim, proc);
         return true;
     }
-    if (!hr__claims_take(&t->claims, &piece, &sim->actions))
+    if (!t->settled ||
+        !hr__claims_take(&t->claims, 1 + sim_below(sim, 3), &piece, &sim->actions))
         return false;
     sim_trace(sim, "C%d takes %llu, %u", proc - SIM_CLIENT,
               (unsigned long long)piece.position, piece.count);
@@ -326,7 +350,7 @@ static bool is_done(struct sim *sim)
     for (uint32_t i = 0; i < sim->shape.clients; i++) {
         const struct trainer *t = &get(sim)->trainers[i];
 
-        if (!sim->procs[SIM_CLIENT + i].alive || !t->claims.resolved ||
+        if (!sim->procs[SIM_CLIENT + i].alive || !t->settled || !t->claims.done ||
             (t->aside.id != 0 && !HR_MUTANT(CHECKPOINT_FIRST)))
             return false;
     }
