@@ -15,10 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct hr_error error = {0};
     struct hr_job job = {0};
 
-    char name[HR_JOB_NAME_MAX + 1];
+    struct hr_job_head head;
 
-    if (hr__job_head((const char *)data, bytes, name, NULL, &error) == HR_OK &&
-        strlen(name) > HR_JOB_NAME_MAX)
+    if (hr__job_head((const char *)data, bytes, &head, NULL, &error) == HR_OK &&
+        strlen(head.name) > HR_JOB_NAME_MAX)
         abort();
     hr_iter_options_init(&options);
     if (hr__job_parse((const char *)data, bytes, &job, &options, &error) != HR_OK) {

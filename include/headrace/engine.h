@@ -117,7 +117,13 @@ struct hr_iter_options {
      * "none"; "lz4", "zstd": always so, unless they must not
      * (hr_worker_options.compress). */
     const char *service_compress;
-    uint64_t reserved[2]; /* zero */
+    /* Name of this client among independent consumers of the run service_job: whoever has
+     * room gets the next batches, and all get each batch once between them, as far as
+     * they commit (hr_iter_commit). It is the same after a restart. NULL: the run is for
+     * this client alone. The dispatcher must have a journal (headrace/service.h).
+     * HR_ERR_UNSUPPORTED, naming the node, if batches cannot be made one by one. */
+    const char *service_consumer;
+    uint64_t reserved[1]; /* zero */
 };
 
 /* As a demand: the records per second that the consumer takes while it does not wait. */
@@ -215,6 +221,43 @@ HR_API void hr_iter_close(struct hr_iter *iter);
  * delivered as they complete: then there is no single position. */
 HR_API HR_CHECK enum hr_err
 hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reterr);
+
+/*
+ * A run that is one of several consumers (options.service_consumer) commits what it has
+ * consumed, in three steps, so that trainer and dispatcher agree after any crash:
+ *
+ *     hr_iter_save(iter, &state, &error);     // write it aside, with the trainer's own
+ * state hr_iter_commit(iter, UINT64_MAX, &error);
+ *                                             // rename it into place
+ *
+ * A trainer that starts again may have a checkpoint in place and another one aside: the
+ * number that hr_iter_committed() returns is the one that counts. These functions wait
+ * for the dispatcher up to `timeout_ns`, then HR_ERR_TIMEOUT; call them again.
+ * HR_ERR_STATE in runs of another kind. Else they fail as hr_iter_next does.
+ *
+ * Of what the other consumers take, and when, nothing is known: such a run has no order.
+ */
+
+/* The number of the consumer's checkpoint that counts; 0: it has none, and begins. */
+HR_API HR_CHECK enum hr_err
+hr_iter_committed(struct hr_iter *iter, uint64_t timeout_ns, uint64_t *ret_number,
+                  struct hr_error *reterr);
+
+/* As options.state, before the first batch. HR_ERR_STATE if it is another consumer's or
+ * run's; hr_iter_next fails with HR_ERR_STATE if it is not the checkpoint that counts. */
+HR_API HR_CHECK enum hr_err
+hr_iter_resume(struct hr_iter *iter, const char *state, struct hr_error *reterr);
+
+/* Whether no batch comes before the taken ones are committed: others may wait for that,
+ * and hr_iter_next would fail with HR_ERR_STATE. Waits until that or a batch is there. */
+HR_API HR_CHECK enum hr_err hr_iter_commit_due(struct hr_iter *iter, uint64_t timeout_ns,
+                                               bool *ret_due, struct hr_error *reterr);
+
+/* Commits all batches that hr_iter_next has returned. After HR_ERR_TIMEOUT the commit may
+ * count or not: a further call waits on for the same. HR_ERR_CANCELLED if the consumer
+ * was evicted or replaced: its process goes back to its committed checkpoint. */
+HR_API HR_CHECK enum hr_err
+hr_iter_commit(struct hr_iter *iter, uint64_t timeout_ns, struct hr_error *reterr);
 
 /* Merges the states that all ranks of a world saved at the same step, in any order: for
  * graphs whose ranks are at different positions because they filter, expand or skip bad

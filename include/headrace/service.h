@@ -50,11 +50,18 @@ struct hr_dispatcher_options {
     const char *tls_key;
     const char *tls_client_ca;
     bool insecure;            /* may listen beyond this machine without a token */
+    bool journal_power;       /* commits survive a power cut, too: an fsync for each */
     uint32_t workers_per_run; /* that a run connects to, at most 64 */
     const char *tenants_file; /* tenants, who have runs by tokens of their own: a line for
                                  each (docs/service.md); NULL: there are none. Workers
                                  need the file, too */
-    uint64_t reserved[3];     /* zero */
+    const char *journal; /* folder of the journal, which runs need that are consumed by
+                            several clients (hr_iter_options.service_consumer); it is made
+                            if it is missing, and is for one dispatcher; NULL: none, such
+                            runs are refused */
+    uint64_t journal_ns; /* a run that nobody has used for so long leaves the journal */
+    uint64_t evict_ns;   /* what a consumer has not committed goes to others when it has
+                            had no connection for so long */
 };
 
 struct hr_worker_options {
@@ -86,7 +93,7 @@ struct hr_worker_options {
 };
 
 /* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 64 workers per run;
- * 10 s; drain_ns 30 s; keep_bytes 512 MiB. */
+ * 10 s; journal_ns 30 days; evict_ns 60 s; drain_ns 30 s; keep_bytes 512 MiB. */
 HR_API void hr_dispatcher_options_init(struct hr_dispatcher_options *options);
 HR_API void hr_worker_options_init(struct hr_worker_options *options);
 

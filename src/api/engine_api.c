@@ -37,6 +37,26 @@ open_fed(struct hr_graph *graph, uint32_t after, const struct hr_iter_options *o
 }
 #endif
 
+#ifdef HR_SERVICE
+/* Its positions must be whole batches. */
+static enum hr_err
+open_consumer(struct hr_graph *graph, const struct hr_iter_options *options,
+              struct hr_iter *iter, struct hr_error *reterr)
+{
+    struct hr_error error = {0};
+    enum hr_err code = hr__remote_open(graph, options, &iter->remote, &error);
+
+    if (code == HR_ERR_UNSUPPORTED && options->service_after == NULL)
+        return hr__fail(reterr, code,
+                        "several consumers of one job need batches that any worker can "
+                        "make by itself: %s",
+                        error.message);
+    if (code != HR_OK && reterr != NULL)
+        *reterr = error;
+    return code;
+}
+#endif
+
 static enum hr_err
 open_remote(struct hr_graph *graph, const struct hr_iter_options *options,
             struct hr_iter *iter, struct hr_error *reterr)
@@ -45,6 +65,8 @@ open_remote(struct hr_graph *graph, const struct hr_iter_options *options,
     uint32_t after;
 
     HR_TRY(hr_graph_freeze(graph, reterr));
+    if (options->service_consumer != NULL)
+        return open_consumer(graph, options, iter, reterr);
     HR_TRY(hr__cut_asked(graph, options->service_after, &after, reterr));
     if (after == HR_CUT_FREE || after == graph->output) {
         enum hr_err code = hr__remote_open(graph, options, &iter->remote, reterr);
@@ -73,6 +95,12 @@ enum hr_err hr_iter_open(struct hr_graph *graph, const struct hr_iter_options *o
     if (graph == NULL || ret_iter == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "graph and ret_iter must not be NULL");
     options = options != NULL ? options : &defaults;
+    if (options->service_consumer != NULL &&
+        (options->service == NULL || options->service_after != NULL))
+        return hr__fail(
+            reterr, HR_ERR_ARGUMENT,
+            "options.service_consumer needs options.service, and workers that "
+            "run the whole graph: no options.service_after");
     iter = hr__calloc(1, sizeof *iter);
     if (iter == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
@@ -258,6 +286,81 @@ hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reter
         return hr__fail(reterr, HR_ERR_ARGUMENT, "iter and ret_json must not be NULL");
     hr__str_init(&text);
     return return_text(&text, save(iter, &text, reterr), ret_json, reterr);
+}
+
+/* ---- one of several consumers ---- */
+
+/* Refuses runs of another kind. */
+static enum hr_err check_consumer(const struct hr_iter *iter, struct hr_error *reterr)
+{
+    if (iter == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "iter must not be NULL");
+    if (iter->remote == NULL)
+        return hr__fail(reterr, HR_ERR_STATE,
+                        "only a run with options.service_consumer commits");
+    return HR_OK;
+}
+
+#ifdef HR_SERVICE
+static uint64_t deadline(uint64_t timeout_ns)
+{
+    uint64_t now = hr__now_ns();
+
+    return timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+}
+#endif
+
+enum hr_err hr_iter_committed(struct hr_iter *iter, uint64_t timeout_ns,
+                              uint64_t *ret_number, struct hr_error *reterr)
+{
+    HR_TRY(check_consumer(iter, reterr));
+    if (ret_number == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "ret_number must not be NULL");
+#ifdef HR_SERVICE
+    return hr__remote_committed(iter->remote, deadline(timeout_ns), ret_number, reterr);
+#else
+    (void)timeout_ns;
+    return HR_ERR_UNSUPPORTED;
+#endif
+}
+
+enum hr_err
+hr_iter_resume(struct hr_iter *iter, const char *state, struct hr_error *reterr)
+{
+    HR_TRY(check_consumer(iter, reterr));
+    if (state == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "state must not be NULL");
+#ifdef HR_SERVICE
+    return hr__remote_resume(iter->remote, state, reterr);
+#else
+    return HR_ERR_UNSUPPORTED;
+#endif
+}
+
+enum hr_err hr_iter_commit_due(struct hr_iter *iter, uint64_t timeout_ns, bool *ret_due,
+                               struct hr_error *reterr)
+{
+    HR_TRY(check_consumer(iter, reterr));
+    if (ret_due == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "ret_due must not be NULL");
+#ifdef HR_SERVICE
+    return hr__remote_commit_due(iter->remote, deadline(timeout_ns), ret_due, reterr);
+#else
+    (void)timeout_ns;
+    return HR_ERR_UNSUPPORTED;
+#endif
+}
+
+enum hr_err
+hr_iter_commit(struct hr_iter *iter, uint64_t timeout_ns, struct hr_error *reterr)
+{
+    HR_TRY(check_consumer(iter, reterr));
+#ifdef HR_SERVICE
+    return hr__remote_commit(iter->remote, deadline(timeout_ns), reterr);
+#else
+    (void)timeout_ns;
+    return HR_ERR_UNSUPPORTED;
+#endif
 }
 
 enum hr_err hr_state_merge(const char *const *states, size_t count, char **ret_json,

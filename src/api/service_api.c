@@ -17,6 +17,8 @@
 #define PEERS_LIMIT 65536u
 #define HELLO_NS 10000000000u
 #define DRAIN_NS 30000000000u
+#define JOURNAL_NS ((uint64_t)30 * 86400 * 1000000000u)
+#define EVICT_NS 60000000000u
 #define KEEP_BYTES ((uint64_t)512 << 20)
 
 void hr_dispatcher_options_init(struct hr_dispatcher_options *options)
@@ -25,7 +27,9 @@ void hr_dispatcher_options_init(struct hr_dispatcher_options *options)
                                               .peers_max = PEERS_MAX,
                                               .jobs_max = JOBS_MAX,
                                               .workers_per_run = HR_ACTION_WORKERS_MAX,
-                                              .hello_ns = HELLO_NS};
+                                              .hello_ns = HELLO_NS,
+                                              .journal_ns = JOURNAL_NS,
+                                              .evict_ns = EVICT_NS};
 }
 
 void hr_worker_options_init(struct hr_worker_options *options)

@@ -23,6 +23,7 @@
 #include "core/alloc.h"
 #include "core/cache_folder.h"
 #include "core/cpu.h"
+#include "fleet/journal.h"
 #include "net/version.h"
 #include "store/compress.h"
 #include "store/store.h"
@@ -136,6 +137,7 @@ static const struct {
     {"library", "libexpat",      "Pascal VOC, and lists of s3://",                hr__xml_version       },
     {"library", "libevent",      "dispatchers, workers and .distribute()",        hr__event_version     },
     {"library", "OpenSSL",       "TLS in a service",                              hr__ssl_version       },
+    {"library", "SQLite",        "a dispatcher's journal of consumers",           hr__sqlite_version    },
     {"library", "libyaml",       "graph files",                                   libyaml_version       },
     {"library", "xxHash",        "fingerprints and checksums",                    xxhash_version        },
     {"system",  "io_uring",      "many reads in flight; without it threads read",

@@ -13,6 +13,8 @@
 #define JOBS 256
 #define WORKERS_PER_RUN 64
 #define HELLO_SECONDS 10
+#define JOURNAL_DAYS 30
+#define EVICT_SECONDS 60
 #define MORE_FILES 256 /* besides connections */
 
 struct dispatcher_options {
@@ -20,7 +22,9 @@ struct dispatcher_options {
     const char *tls_cert, *tls_key, *tls_client_ca;
     const char *config;
     bool insecure, show_config;
-    int64_t peers, jobs, workers_per_run, hello_timeout;
+    const char *journal;
+    int64_t peers, jobs, workers_per_run, hello_timeout, journal_days, evict_after;
+    int journal_survives;
 };
 
 #define AT(field) offsetof(struct dispatcher_options, field)
@@ -43,6 +47,17 @@ static const struct cli_option dispatcher_table[] = {
      "one; default: nowhere"},
     {"events", 0, CLI_TEXT, AT(events), "FILE",
      "append what happens to this file, an object of JSON per line"},
+    {"journal", 0, CLI_TEXT, AT(journal), "FOLDER",
+     "keep there what several consumers of one run (headrace run --consumer) have committed; "
+     "default: nowhere, such runs are refused"},
+    {"journal-survives", 0, CLI_CHOICE, AT(journal_survives), "kill|power",
+     "what no commit may be lost in: the death of this process (default), or also a power cut, "
+     "which costs an fsync for each"},
+    {"journal-days", 0, CLI_INT, AT(journal_days), "N",
+     "a run that nobody has used for N days leaves the journal; default 30", 1, 36500},
+    {"evict-after", 0, CLI_INT, AT(evict_after), "SECONDS",
+     "what a consumer has not committed goes to others when it has had no connection for so long; "
+     "default 60", 1, 86400},
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "file with the token that all processes of the service share; default: "
      "HEADRACE_TOKEN_FILE or HEADRACE_TOKEN of the environment"},
@@ -68,6 +83,8 @@ static const struct cli_example dispatcher_examples[] = {
      "check a file of settings"},
     {"headrace dispatcher --control 127.0.0.1:7071",
      "also answers headrace status, and Prometheus at /metrics"},
+    {"headrace dispatcher --journal /var/lib/headrace",
+     "also for runs with several consumers, served first come, first served"},
     {"headrace worker --dispatcher 127.0.0.1:7070",
      "one of its workers"},
     {"headrace run train.yaml --service 127.0.0.1:7070",
@@ -163,6 +180,10 @@ static int dispatcher_run(void *values, const struct cli_rest *rest)
     dispatcher.tls_key = options->tls_key;
     dispatcher.tls_client_ca = options->tls_client_ca;
     dispatcher.insecure = options->insecure;
+    dispatcher.journal = options->journal;
+    dispatcher.journal_power = options->journal_survives == 1;
+    dispatcher.journal_ns = (uint64_t)options->journal_days * 86400 * 1000000000;
+    dispatcher.evict_ns = (uint64_t)options->evict_after * 1000000000;
     dispatcher.hello_ns = (uint64_t)options->hello_timeout * 1000000000;
     if (hr_dispatcher_open(&dispatcher, &service, &error) != HR_OK)
         return cli_library(&error);
@@ -176,7 +197,9 @@ const struct cli_command cmd_dispatcher = {
     .text =
         "Runs until it is stopped (Ctrl-C). Workers (headrace worker --dispatcher) and "
         "runs (headrace run --service) connect to it; batches go from the workers to the "
-        "runs directly. It keeps no files and may be killed and started again at any "
+        "runs directly. It keeps no files, but for the journal if it has one "
+        "(--journal), and may be "
+        "killed and started again at any "
         "time: runs and workers connect again and continue. Beyond this machine it "
         "listens only with a token (--token-file), which workers and runs need too.",
     CLI_OPTIONS(dispatcher_table, struct dispatcher_options),
@@ -185,7 +208,9 @@ const struct cli_command cmd_dispatcher = {
                                                    .peers = PEERS,
                                                    .jobs = JOBS,
                                                    .workers_per_run = WORKERS_PER_RUN,
-                                                   .hello_timeout = HELLO_SECONDS},
+                                                   .hello_timeout = HELLO_SECONDS,
+                                                   .journal_days = JOURNAL_DAYS,
+                                                   .evict_after = EVICT_SECONDS},
     .settings_unless = "fd",
     .run = dispatcher_run,
 };

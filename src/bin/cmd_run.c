@@ -6,6 +6,7 @@
  * after a delivered batch.
  */
 #include "arrays_out.h"
+#include "checkpoint.h"
 #include "core/kill_point.h"
 #include "graph_file.h"
 #include "out.h"
@@ -43,6 +44,7 @@ struct run {
     struct progress progress;
     struct run_result result;
     uint64_t batches, records;
+    uint64_t saved;      /* batches in the last commit of a consumer */
     struct instant warm; /* when WARM_BATCHES had arrived */
 };
 
@@ -80,6 +82,9 @@ static const struct cli_option run_table[] = {
      "default: as far as workers can"},
     {"job", 0, CLI_TEXT, AT(job), "NAME",
      "with --service: name of the run; another one of this name is refused meanwhile"},
+    {"consumer", 0, CLI_TEXT, AT(consumer), "NAME",
+     "with --job and --state: be one of several runs that consume the job between them, first come, "
+     "first served; NAME is the same after a restart"},
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "with --service: file with its token; default: HEADRACE_TOKEN_FILE or "
      "HEADRACE_TOKEN of the environment"},
@@ -126,6 +131,8 @@ static const struct cli_example run_examples[] = {
      "stop it with Ctrl-C or kill it; the same command resumes"},
     {"headrace run train.yaml --service 127.0.0.1:7070 --state run.state",
      "the same batches, made by the workers of a service"},
+    {"headrace run train.yaml --service 127.0.0.1:7070 --job train --consumer a --state a.state",
+     "one of several that get all batches once between them"},
     {"headrace run train.yaml --demand 2000",
      "how many threads 2,000 records per second need on this machine"},
     {"headrace run features.yaml -o features.npz",
@@ -202,7 +209,7 @@ static int load_state(struct run *run)
     FILE *file;
     size_t room = 1 << 20, length;
 
-    if (path == NULL)
+    if (path == NULL || run->options->consumer != NULL)
         return CLI_OK;
     file = fopen(path, "rb");
     if (file == NULL && errno == ENOENT)
@@ -241,8 +248,14 @@ static int write_text(const struct run *run, const char *path, iter_text_fn *get
     return code;
 }
 
-static int save_state(const struct run *run)
+static int save_state(struct run *run)
 {
+    if (run->options->consumer != NULL) {
+        if (run->saved == run->batches)
+            return CLI_OK;
+        run->saved = run->batches;
+        return checkpoint_commit(run->iter, run->options->state, &run->progress);
+    }
     return write_text(run, run->options->state, hr_iter_save);
 }
 
@@ -271,6 +284,9 @@ static int check_outputs(struct run *run)
         code = cli_usage("--even needs --rank and --world");
     if (code == CLI_OK && o->service == NULL && o->job != NULL)
         code = cli_usage("--job needs --service");
+    if (code == CLI_OK && o->consumer != NULL &&
+        (o->service == NULL || o->job == NULL || o->state == NULL))
+        code = cli_usage("--consumer needs --service, --job and --state FILE");
     if (code == CLI_OK && o->service == NULL && o->after != NULL)
         code = cli_usage("--service-after needs --service");
     if (code == CLI_OK && o->service == NULL && o->service_compress != NULL)
@@ -298,6 +314,7 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->demand = (double)o->demand;
     ret->service = o->service;
     ret->service_job = o->job;
+    ret->service_consumer = o->consumer;
     ret->service_after = o->after;
     ret->service_token_file = o->token_file;
     ret->service_tls_ca = o->tls_ca;
@@ -385,6 +402,25 @@ static int handle_batch(struct run *run, const struct hr_batch *batch)
     return code;
 }
 
+/* One of several consumers commits when nothing comes before that. *ret_code: a cli_exit
+ * code, if that failed. */
+static enum hr_err commit_if_due(struct run *run, int *ret_code, struct hr_error *reterr)
+{
+    while (run->options->consumer != NULL) {
+        bool due = false;
+        enum hr_err code = hr_iter_commit_due(run->iter, WAIT_NS, &due, reterr);
+
+        if (code == HR_OK && due)
+            *ret_code = save_state(run);
+        if (code == HR_OK && (!due || *ret_code != CLI_OK))
+            return HR_OK;
+        if (code != HR_OK && code != HR_ERR_TIMEOUT)
+            return code;
+        progress_wait(&run->progress, run->iter);
+    }
+    return HR_OK;
+}
+
 /* The next batch. A run of a service says meanwhile what it waits for. */
 static enum hr_err
 next_batch(struct run *run, struct hr_batch **ret_batch, struct hr_error *reterr)
@@ -411,8 +447,10 @@ static int run_batches(struct run *run)
     while (taken == CLI_OK) {
         struct hr_batch *batch = NULL;
 
-        code = next_batch(run, &batch, &error);
-        if (code != HR_OK)
+        code = commit_if_due(run, &taken, &error);
+        if (code == HR_OK && taken == CLI_OK)
+            code = next_batch(run, &batch, &error);
+        if (code != HR_OK || taken != CLI_OK)
             break;
         taken = handle_batch(run, batch);
         hr_batch_unref(batch);
@@ -510,6 +548,19 @@ static int combine_codes(int code, int other)
                                                      : code;
 }
 
+static int resume_consumer(struct run *run)
+{
+    int code;
+
+    if (run->options->consumer == NULL)
+        return CLI_OK;
+    code = checkpoint_resume(run->iter, run->options->state, &run->progress,
+                             &run->result.resumed);
+    if (code != CLI_OK)
+        run->result.status = code == CLI_INTERRUPTED ? "interrupted" : "failed";
+    return code;
+}
+
 static int write_arrays(struct run *run)
 {
     int code = arrays_out_commit(run->arrays);
@@ -542,7 +593,9 @@ static int run_graph(struct run *run, const char *path)
     if (code != CLI_OK)
         return code;
     stop_watch(run->iter);
-    code = run_batches(run);
+    code = resume_consumer(run);
+    if (code == CLI_OK)
+        code = run_batches(run);
     measure(run);
     keep_prediction(run);
     if (code == CLI_OK && run->arrays != NULL)

@@ -16,7 +16,8 @@ struct run_options {
     struct plan_options plan;
     struct record_options records;
     const char *state, *trace, *batch_digests, *profile, *output, *service, *after, *job,
-        *token_file, *tls_ca, *tls_name, *tls_cert, *tls_key, *service_compress;
+        *consumer, *token_file, *tls_ca, *tls_name, *tls_cert, *tls_key,
+        *service_compress;
     int64_t save_every, rank, world, demand;
     int even; /* enum hr_even */
     bool digest, no_cache, json, quiet, help_params;

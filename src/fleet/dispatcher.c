@@ -2,7 +2,8 @@
  * fleet/dispatcher.c - the dispatcher's process: svc/lease.h on connections.
  *
  * It keeps no file. A client brings its job and its cursor whenever it connects, so a
- * dispatcher that starts again learns all that it needs from those who come back.
+ * dispatcher that starts again learns all that it needs from those who come back. Jobs of
+ * several independent consumers are bound.c's, which keeps a journal.
  */
 #include "fleet/dispatcher.h"
 
@@ -85,9 +86,8 @@ static void send_list(struct hr_dispatcher_process *d, uint32_t to)
     HR_KILL_POINT("list.sent");
 }
 
-/* Sends a client the list of the workers that the role chose for it. */
-static void send_team(struct hr_dispatcher_process *d, uint32_t to,
-                      const struct hr_action_workers *workers)
+void hr__dispatcher_send_workers(struct hr_dispatcher_process *d, uint32_t to,
+                                 const struct hr_action_workers *workers)
 {
     struct hr_frame frame = {.type = HR_FRAME_WORKERS};
     struct hr_str list;
@@ -128,7 +128,8 @@ static void perform(struct hr_dispatcher_process *d)
 {
     for (size_t i = 0; i < d->actions.count; i++)
         if (d->actions.items[i].kind == HR_ACTION_TELL)
-            send_team(d, d->actions.items[i].peer, &d->actions.items[i].u.workers);
+            hr__dispatcher_send_workers(d, d->actions.items[i].peer,
+                                        &d->actions.items[i].u.workers);
     hr__fleet_perform(net_of(d), &d->actions);
 }
 
@@ -193,6 +194,7 @@ static void take_address(struct hr_dispatcher_process *d, uint32_t peer, const c
     }
     set_address(d, peer, address);
     hr__lease_tell_users(&d->role, peer);
+    hr__bound_worker_came(d);
 }
 
 enum hr_err hr__dispatcher_drain(struct hr_dispatcher_process *d, const char *address,
@@ -289,15 +291,15 @@ add_job(struct hr_dispatcher_process *d, const struct hr_lease_job_options *opti
     return HR_OK;
 }
 
-/* Its name, and a number that jobs have in common which read the same batches. */
-static enum hr_err read_head(const void *text, size_t bytes, char *ret_name,
+/* Its head, and a number that jobs have in common which read the same batches. */
+static enum hr_err read_head(const void *text, size_t bytes, struct hr_job_head *ret_head,
                              uint64_t *ret_kin, struct hr_error *reterr)
 {
     struct hr_str kin;
     enum hr_err code;
 
     hr__str_init(&kin);
-    code = hr__job_head(text, bytes, ret_name, &kin, reterr);
+    code = hr__job_head(text, bytes, ret_head, &kin, reterr);
     if (code == HR_OK)
         *ret_kin = hr__job_id(hr__str_text(&kin), kin.length);
     hr__str_finish(&kin);
@@ -350,7 +352,10 @@ static enum hr_err check_tenant(const struct hr_dispatcher_process *d, uint64_t 
         known = hr__lease_find_job(&d->role, job->id);
         runs += known != NULL && !hr__lease_job_is_over(known);
     }
-    if (tenant == NULL || tenant->runs_max == 0 || runs < tenant->runs_max)
+    if (tenant == NULL || tenant->runs_max == 0)
+        return HR_OK;
+    runs += hr__bound_count(d, tenant);
+    if (runs < tenant->runs_max)
         return HR_OK;
     return hr__fail(reterr, HR_ERR_LIMIT,
                     "tenant %s has as many runs as it may have at a time (%u)",
@@ -368,8 +373,9 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
     const struct hr_lease_job *known = hr__lease_find_job(&d->role, job.id);
     struct hr_error error = {0};
     const struct hr_tenant *tenant = hr__net_tenant(net_of(d), peer);
-    char name[HR_JOB_NAME_MAX + 1];
-    enum hr_err code = read_head(text, bytes, name, &job.kin, &error);
+    struct hr_job_head head;
+    enum hr_err code = read_head(text, bytes, &head, &job.kin, &error);
+    const char *name = head.name;
     bool allowed;
 
     if (code == HR_OK && d->peers[peer].is_client)
@@ -377,6 +383,11 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
                         "a connection brings one job, and HELLO follows it");
     if (code != HR_OK) {
         hr__fleet_refuse(net_of(d), peer, &error);
+        return;
+    }
+    if (head.consumers) {
+        hr__bound_take_job(d, peer,
+                           &(struct hr_bound_head){job.id, job.end, name, tenant});
         return;
     }
     code = check_tenant(d, job.id, tenant, &error);
@@ -397,7 +408,7 @@ static void take_job(struct hr_dispatcher_process *d, uint32_t peer,
         return;
     }
     d->peers[peer].is_client = true;
-    memcpy(d->peers[peer].job, name, sizeof name);
+    memcpy(d->peers[peer].job, name, sizeof head.name);
     if (!d->role.divided)
         send_list(d, peer);
 }
@@ -471,7 +482,11 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
         take_address(d, peer, hr_buffer_data(data), hr_buffer_bytes(data));
     } else if (frame->type == HR_FRAME_TRAFFIC) {
         take_traffic(d, peer, frame);
-    } else {
+    } else if (frame->type == HR_FRAME_CONSUMER) {
+        hr__bound_take_name(d, peer, hr_buffer_data(data), hr_buffer_bytes(data));
+    } else if (d->peers[peer].bound != NULL) {
+        hr__bound_client(d, peer, frame);
+    } else if (!hr__bound_worker(d, peer, frame)) {
         take_message(d, peer, frame);
     }
     if (frame->type == HR_FRAME_GOODBYE)
@@ -522,6 +537,8 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     struct hr_dispatcher_process *d = user;
 
     log_lost(d, peer, why);
+    if (d->peers[peer].bound != NULL)
+        hr__bound_client_lost(d, peer);
     set_kinds(d, &d->peers[peer], 0);
     if (d->peers[peer].address != NULL)
         set_address(d, peer, NULL);
@@ -529,6 +546,7 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     hr__lease_lost(&d->role, peer, hr__now_ns(), &d->actions);
     HR_KILL_POINT("peer.lost");
     perform(d);
+    hr__bound_worker_lost(d, peer);
 }
 
 static void on_tick(void *user)
@@ -537,6 +555,7 @@ static void on_tick(void *user)
 
     hr__lease_tick(&d->role, hr__now_ns(), &d->actions);
     perform(d);
+    hr__bound_tick(d, hr__now_ns());
     send_lists(d);
     review_jobs(d);
     log_refused_others(d);
@@ -576,6 +595,7 @@ static void close_dispatcher(struct hr_service *service)
     hr__http_close(d->control);
     hr__events_add(d->events, "dispatcher_stopped", NULL);
     hr__events_close(d->events);
+    hr__bound_close(d);
     hr__lease_finish(&d->role);
     hr__actions_finish(&d->actions);
     hr__free(d);
@@ -639,12 +659,16 @@ static enum hr_err init(struct hr_dispatcher_process *d,
     d->peers_max = o->peers_max;
     d->jobs_max = o->jobs_max;
     d->started_ns = hr__now_ns();
+    d->evict_ns = o->evict_ns;
+    d->journal_s = o->journal_ns / 1000000000u;
     d->list_number = 1;
     d->peers = hr__calloc((size_t)o->peers_max + 1, sizeof *d->peers);
     if (d->peers == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     HR_TRY(hr__actions_init(&d->actions, reterr));
     HR_TRY(hr__lease_init(&d->role, &lease, reterr));
+    if (o->journal != NULL)
+        HR_TRY(hr__journal_open(o->journal, o->journal_power, &d->journal, reterr));
     HR_TRY(hr__fleet_open(&door, &net, &d->base.net, reterr));
     HR_TRY(open_control(d, o, &net.token, net.tls != NULL, reterr));
     if (o->events_file != NULL)

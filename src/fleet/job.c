@@ -43,6 +43,8 @@ print(const char *graph_text, const char *fingerprint, const struct hr_iter_opti
 {
     hr__str_addf(out, "{\"headrace_job\":%d,\"name\":", HR_JOB_VERSION);
     hr__str_add_json(out, name, strlen(name));
+    if (o->service_consumer != NULL)
+        hr__str_add(out, ",\"consumers\":true");
     hr__str_addf(out,
                  ",\"fingerprint\":\"%s\",\"seed\":%llu,\"epochs\":%lld,"
                  "\"epoch_first\":%lld,\"records_max\":%lld,\"rank\":%lld,"
@@ -193,6 +195,17 @@ static enum hr_err get_name(const struct hr_doc *doc, char ret_name[HR_JOB_NAME_
 }
 
 static enum hr_err
+get_consumers(const struct hr_doc *doc, bool *ret, struct hr_error *reterr)
+{
+    const struct hr_doc *value = hr__doc_get(doc, "consumers");
+
+    if (value != NULL && value->kind != HR_DOC_BOOL)
+        return damaged(reterr, "consumers");
+    *ret = value != NULL && value->as.boolean;
+    return HR_OK;
+}
+
+static enum hr_err
 add_kin(const struct hr_doc *doc, struct hr_str *out, struct hr_error *reterr)
 {
     for (size_t i = 0; i < doc->as.map.count; i++) {
@@ -206,19 +219,24 @@ add_kin(const struct hr_doc *doc, struct hr_str *out, struct hr_error *reterr)
     return hr__str_ok(out) ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
 }
 
-enum hr_err hr__job_head(const char *text, size_t bytes, char *ret_name,
+enum hr_err hr__job_head(const char *text, size_t bytes, struct hr_job_head *ret_head,
                          struct hr_str *kin, struct hr_error *reterr)
 {
+    struct hr_job_head head = {.consumers = false};
     struct hr_doc *doc;
     enum hr_err code;
 
     HR_TRY(hr__doc_parse(text, bytes, "job.json", &doc, reterr));
     code = check_version(doc, reterr);
-    if (code == HR_OK && ret_name != NULL)
-        code = get_name(doc, ret_name, reterr);
+    if (code == HR_OK)
+        code = get_name(doc, head.name, reterr);
+    if (code == HR_OK)
+        code = get_consumers(doc, &head.consumers, reterr);
     if (code == HR_OK && kin != NULL)
         code = add_kin(doc, kin, reterr);
     hr__doc_destroy(doc);
+    if (code == HR_OK)
+        *ret_head = head;
     return code;
 }
 

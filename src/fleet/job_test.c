@@ -89,7 +89,8 @@ TEST(what_is_no_job_is_refused_with_the_reason)
 TEST(names_are_plain_texts)
 {
     static const char *const wrong[] = {"", "\x1b[31m", "two\nlines", "\xff", "\xc2\x80"};
-    char name[HR_JOB_NAME_MAX + 1], text[128];
+    struct hr_job_head head;
+    char text[128];
     struct hr_graph *graph = parse("headrace: 1\npipeline:\n  - source.range: {n: 5}\n");
     struct hr_iter_options options;
     struct hr_error error = {0};
@@ -103,12 +104,17 @@ TEST(names_are_plain_texts)
         CHECK_HAS(error.message, "control characters");
     }
     snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"a\\u001b[2J\"}");
-    CHECK_ERR(HR_ERR_FORMAT, hr__job_head(text, strlen(text), name, NULL, &error));
+    CHECK_ERR(HR_ERR_FORMAT, hr__job_head(text, strlen(text), &head, NULL, &error));
     snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"\"}");
-    CHECK_ERR(HR_ERR_FORMAT, hr__job_head(text, strlen(text), name, NULL, &error));
+    CHECK_ERR(HR_ERR_FORMAT, hr__job_head(text, strlen(text), &head, NULL, &error));
+    snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"a\",\"consumers\":1}");
+    CHECK_ERR(HR_ERR_FORMAT, hr__job_head(text, strlen(text), &head, NULL, &error));
+    snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"a\",\"consumers\":true}");
+    CHECK_OK(hr__job_head(text, strlen(text), &head, NULL, &error));
+    CHECK(head.consumers);
     snprintf(text, sizeof text, "{\"headrace_job\":2,\"name\":\"Zug 7 \\u00fc\"}");
-    CHECK_OK(hr__job_head(text, strlen(text), name, NULL, &error));
-    CHECK_EQ_STR(name, "Zug 7 \xc3\xbc");
+    CHECK_OK(hr__job_head(text, strlen(text), &head, NULL, &error));
+    CHECK_EQ_STR(head.name, "Zug 7 \xc3\xbc");
     hr__str_finish(&job);
     hr_graph_unref(graph);
 }
@@ -134,12 +140,13 @@ TEST(a_graph_with_user_code_is_refused_before_it_travels)
 static void add_kin(struct hr_graph *graph, const struct hr_iter_options *options,
                     const char *name, struct hr_str *out)
 {
+    struct hr_job_head head;
     struct hr_str job;
 
     hr__str_init(&job);
     hr__str_init(out);
     CHECK_OK(hr__job_print(graph, options, name, false, &job, NULL));
-    CHECK_OK(hr__job_head(hr__str_text(&job), job.length, NULL, out, NULL));
+    CHECK_OK(hr__job_head(hr__str_text(&job), job.length, &head, out, NULL));
     hr__str_finish(&job);
 }
 
@@ -147,6 +154,7 @@ TEST(jobs_that_read_the_same_batches_are_kin)
 {
     struct hr_graph *graph = parse("headrace: 1\npipeline:\n  - source.range: {n: 5}\n");
     struct hr_iter_options options;
+    struct hr_job_head head;
     struct hr_str kin, other;
 
     CHECK_OK(hr_graph_freeze(graph, NULL));
@@ -162,7 +170,12 @@ TEST(jobs_that_read_the_same_batches_are_kin)
     add_kin(graph, &options, "a", &other);
     CHECK(strcmp(hr__str_text(&kin), hr__str_text(&other)) != 0);
     hr__str_finish(&other);
-    CHECK_ERR(HR_ERR_FORMAT, hr__job_head("[]", 2, NULL, &other, NULL));
+    options.seed = 0;
+    options.service_consumer = "gpu1"; /* it is not said which */
+    add_kin(graph, &options, "a", &other);
+    CHECK_HAS(hr__str_text(&other), "\"consumers\"true");
+    hr__str_finish(&other);
+    CHECK_ERR(HR_ERR_FORMAT, hr__job_head("[]", 2, &head, &other, NULL));
     hr__str_finish(&kin);
     hr_graph_unref(graph);
 }

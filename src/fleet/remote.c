@@ -22,64 +22,19 @@
 #include "fleet/fleet.h"
 #include "fleet/job.h"
 #include "fleet/parcel.h"
-#include "fleet/roster.h"
-#include "svc/client.h"
+#include "fleet/remote_internal.h"
 
-#define WORKERS_MAX (HR_ROSTER_MAX + 16u) /* connections, those that close included */
-#define PEERS_MAX (WORKERS_MAX + 1)
-#define PIECES_MAX 8192u              /* frames that are held */
-#define BUDGET ((size_t)256 << 20)    /* bytes of batches held and on their way */
-#define JOIN_NS (10000 * HR_FLEET_MS) /* to be accepted by the dispatcher at first */
-#define WAKE_NS (100 * HR_FLEET_MS)   /* a waiting consumer looks */
-
-struct hr_remote {
-    /* Fixed. */
-    struct hr_graph *graph; /* a reference */
-    struct hr_outputs outputs;
-    struct hr_str job;
-    char *address; /* of the dispatcher, or of several: */
-    struct hr_fleet_list addresses;
-    char *state; /* that it resumed from, or NULL */
-    struct hr_net *net;
-    pthread_t thread;
-    uint64_t open_ns;
-    atomic_bool cancelled;
-    /* Guarded by the net's lock. */
-    pthread_cond_t ready;
-    struct hr_cursor cursor;
-    struct hr_client client;
-    struct hr_actions actions;
-    struct hr_desk *desk;
-    struct hr_pool *pool;     /* of parcels that came compressed */
-    uint64_t last_connection; /* to a worker */
-    struct hr_roster roster;
-    uint32_t dispatcher; /* its connection, made or not; 0: none */
-    size_t at;           /* which of the addresses that is, or the next one */
-    uint64_t retry_ns;
-    uint64_t patient_ns;   /* the run fails if it is not accepted in JOIN_NS from here */
-    bool full;             /* the dispatcher said so on this connection */
-    bool joined;           /* was accepted once */
-    struct hr_error error; /* that ends the run; code 0: none */
-    struct hr_error last;  /* the last trouble, for when nothing comes */
-    uint32_t told_by;      /* the connection whose ERROR that is, or 0 */
-    /* The consumer's. */
-    struct hr_parcel *parcel; /* that it reads from, or NULL: all of what was taken */
-    struct hr_taken taken;    /* what is left of it */
-    bool ended, broken;       /* the end was delivered; a batch could not be read */
-    uint64_t number;          /* batches delivered, those before the state included */
-    uint64_t first_batch_ns, wait_ns, bytes, start_number;
-    uint64_t waiting_ns; /* since when it waits for a batch; 0: it does not */
-};
+#define PEERS_MAX (HR_REMOTE_WORKERS + 1)
+#define WAKE_NS (100 * HR_FLEET_MS) /* a waiting consumer looks */
 
 /* ---- events, in the loop's thread, under the lock ---- */
 
-static void perform(struct hr_remote *r)
+void hr__remote_perform(struct hr_remote *r)
 {
     hr__fleet_perform(r->net, &r->actions);
 }
 
-/* Ends the run after what was received before. */
-static void fail(struct hr_remote *r, const struct hr_error *error)
+void hr__remote_fail(struct hr_remote *r, const struct hr_error *error)
 {
     if (r->error.code == HR_OK)
         r->error = *error;
@@ -92,9 +47,13 @@ static void on_connected(void *user, uint32_t peer)
     const struct hr_frame frame = {.type = HR_FRAME_JOB, .position = r->outputs.end};
 
     hr__fleet_send_text(r->net, peer, &frame, hr__str_text(&r->job), r->job.length);
-    hr__client_connected(&r->client, peer, peer == r->dispatcher ? 0 : HR_FRAME_WORKER,
-                         hr__now_ns(), &r->actions);
-    perform(r);
+    if (r->consumer != NULL)
+        hr__consumer_connected(r, peer);
+    else
+        hr__client_connected(&r->client, peer,
+                             peer == r->dispatcher ? 0 : HR_FRAME_WORKER, hr__now_ns(),
+                             &r->actions);
+    hr__remote_perform(r);
 }
 
 static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
@@ -103,13 +62,16 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     struct hr_roster_worker *worker = hr__roster_find(&r->roster, peer);
     uint64_t now = hr__now_ns(), retry = now + HR_FLEET_RETRY_NS;
 
-    hr__client_lost(&r->client, peer);
+    if (r->consumer != NULL)
+        hr__consumer_lost(r, peer);
+    else
+        hr__client_lost(&r->client, peer);
     if (why->code != HR_ERR_CANCELLED && r->told_by != peer)
         r->last = *why;
     if ((why->code == HR_ERR_DENIED ||
          (why->code == HR_ERR_UNSUPPORTED && peer == r->dispatcher)) &&
         r->told_by != peer)
-        fail(r, why);
+        hr__remote_fail(r, why);
     if (r->told_by == peer)
         r->told_by = 0;
     if (worker != NULL) {
@@ -137,7 +99,20 @@ static void take_error(struct hr_remote *r, uint32_t peer, const struct hr_frame
         r->patient_ns = hr__now_ns();
     }
     if (hr__roster_find(&r->roster, peer) != NULL && !hr__client_is_passing(error.code))
-        fail(r, &error);
+        hr__remote_fail(r, &error);
+}
+
+/* Whether the role keeps it. */
+static enum hr_err
+keep_parcel(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame,
+            size_t bytes, struct hr_parcel *parcel, bool *ret_kept,
+            struct hr_error *reterr)
+{
+    if (r->consumer == NULL)
+        return hr__client_data(&r->client, peer, frame, bytes, parcel, ret_kept,
+                               &r->actions, reterr);
+    *ret_kept = hr__consumer_data(r, peer, frame, bytes, parcel);
+    return HR_OK;
 }
 
 /* A frame of batches; `far`: as of hr__parcel_open(). */
@@ -152,8 +127,7 @@ static void take_parcel(struct hr_remote *r, uint32_t peer, const struct hr_fram
     HR_KILL_POINT("frame.came");
     if (hr__parcel_open(data, frame->count, borrowed->far, borrowed->far_count, &parcel,
                         &error) != HR_OK ||
-        hr__client_data(&r->client, peer, frame, bytes, parcel, &kept, &r->actions,
-                        &error) != HR_OK) {
+        keep_parcel(r, peer, frame, bytes, parcel, &kept, &error) != HR_OK) {
         r->last = error;
         hr__fleet_refuse(r->net, peer, &error);
     }
@@ -260,7 +234,7 @@ static bool take_batches(struct hr_remote *r, uint32_t peer, const struct hr_fra
     else
         return false;
     hr_buffer_unref(data);
-    perform(r);
+    hr__remote_perform(r);
     return true;
 }
 
@@ -306,13 +280,36 @@ static void dial_workers(struct hr_remote *r, uint64_t now)
 {
     if (r->dispatcher != 0)
         hr__roster_expire(&r->roster, now, &r->actions);
-    perform(r);
+    hr__remote_perform(r);
     for (size_t i = 0; i < HR_ROSTER_MAX; i++) {
         struct hr_roster_worker *worker = &r->roster.workers[i];
 
         if (worker->listed && worker->peer == 0)
             dial_worker(r, worker, now);
     }
+}
+
+static bool has_joined(const struct hr_remote *r)
+{
+    if (r->consumer != NULL)
+        return hr__consumer_has_joined(r->consumer);
+    return r->client.state == HR_CLIENT_JOINED;
+}
+
+static const struct hr_credit *credit_of(const struct hr_remote *r)
+{
+    return r->consumer != NULL ? hr__consumer_credit(r->consumer) : &r->client.credit;
+}
+
+static void take_control(struct hr_remote *r, uint32_t peer, const struct hr_frame *frame)
+{
+    if (r->consumer != NULL) {
+        hr__consumer_frame(r, peer, frame);
+        return;
+    }
+    hr__client_frame(&r->client, peer, frame, hr__now_ns(), &r->actions);
+    if (r->client.state == HR_CLIENT_REPLACED)
+        hr__remote_fail(r, &r->client.error);
 }
 
 static void
@@ -327,18 +324,16 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
                         hr__now_ns(), &r->actions);
         HR_KILL_POINT("workers.listed");
     }
-    perform(r);
+    hr__remote_perform(r);
     if (frame->type == HR_FRAME_ERROR)
         take_error(r, peer, frame);
-    hr__client_frame(&r->client, peer, frame, hr__now_ns(), &r->actions);
+    take_control(r, peer, frame);
     if (frame->type == HR_FRAME_WELCOME && peer == r->dispatcher)
         HR_KILL_POINT("client.welcomed");
-    perform(r);
-    r->joined = r->joined || r->client.state == HR_CLIENT_JOINED;
+    hr__remote_perform(r);
+    r->joined = r->joined || has_joined(r);
     if (r->joined)
         dial_workers(r, hr__now_ns());
-    if (r->client.state == HR_CLIENT_REPLACED)
-        fail(r, &r->client.error);
     hr_buffer_unref(data);
 }
 
@@ -346,12 +341,12 @@ static void check_join(struct hr_remote *r, uint64_t now)
 {
     struct hr_error error = r->last;
 
-    if (r->joined || now - r->patient_ns < JOIN_NS)
+    if (r->joined || now - r->patient_ns < HR_REMOTE_JOIN_NS)
         return;
     if (error.code == HR_OK)
         hr__fail(&error, HR_ERR_TIMEOUT, "the dispatcher at %s does not answer",
                  r->address);
-    fail(r, &error);
+    hr__remote_fail(r, &error);
 }
 
 static void on_tick(void *user)
@@ -365,8 +360,11 @@ static void on_tick(void *user)
         dial_dispatcher(r, now);
     if (r->joined)
         dial_workers(r, now);
-    hr__client_tick(&r->client, now, &r->actions);
-    perform(r);
+    if (r->consumer != NULL)
+        hr__consumer_tick(r, now);
+    else
+        hr__client_tick(&r->client, now, &r->actions);
+    hr__remote_perform(r);
     check_join(r, now);
 }
 
@@ -405,8 +403,8 @@ static enum hr_err open_cursor(struct hr_remote *r, const struct hr_iter_options
         .job = hr__job_id(hr__str_text(&r->job), r->job.length),
         .share = {.end = r->outputs.end, .split = 1, .world = 1},
         .window = HR_FLEET_WINDOW,
-        .budget = options->memory_bytes > 0 ? options->memory_bytes : BUDGET,
-        .pieces = PIECES_MAX,
+        .budget = options->memory_bytes > 0 ? options->memory_bytes : HR_REMOTE_BUDGET,
+        .pieces = HR_REMOTE_PIECES,
         .ordered = true
     };
     struct hr_cursor_saved saved = {.position = r->start_number};
@@ -442,7 +440,7 @@ static enum hr_err connect_first(struct hr_remote *r, struct hr_error *reterr)
 static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *options,
                         bool bare, struct hr_error *reterr)
 {
-    struct hr_client_options client = {.workers_max = WORKERS_MAX,
+    struct hr_client_options client = {.workers_max = HR_REMOTE_WORKERS,
                                        .parts = HR_FLEET_TEAM_MAX,
                                        .beat_ns = HR_FLEET_BEAT_NS};
     struct hr_net_options net = {.peers_max = PEERS_MAX,
@@ -475,9 +473,12 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
     HR_TRY(hr__outputs_init(&r->outputs, r->graph, options, reterr));
     r->outputs.bare = bare;
     HR_TRY(describe(r, options, reterr));
-    HR_TRY(open_cursor(r, options, reterr));
+    HR_TRY(hr__consumer_open(r, options, client.kinds, reterr));
+    if (r->consumer == NULL)
+        HR_TRY(open_cursor(r, options, reterr));
     HR_TRY(hr__fleet_nonce(&client.nonce, reterr));
-    HR_TRY(hr__client_init(&r->client, &r->cursor, &client, reterr));
+    if (r->consumer == NULL)
+        HR_TRY(hr__client_init(&r->client, &r->cursor, &client, reterr));
     HR_TRY(hr__actions_init(&r->actions, reterr));
     r->address = hr__strdup(options->service);
     if (r->address == NULL)
@@ -493,7 +494,7 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
     r->outputs.options.service_job = r->outputs.options.service_token_file = NULL;
     r->outputs.options.service_tls_ca = r->outputs.options.service_tls_name = NULL;
     r->outputs.options.service_tls_cert = r->outputs.options.service_tls_key = NULL;
-    r->outputs.options.service_compress = NULL;
+    r->outputs.options.service_compress = r->outputs.options.service_consumer = NULL;
     HR_TRY(connect_first(r, reterr));
     return hr__thread_start(&r->thread, "hr-client", loop, r, reterr);
 }
@@ -501,6 +502,7 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
 static void finish(struct hr_remote *r)
 {
     hr__roster_finish(&r->roster);
+    hr__consumer_close(r->consumer);
     for (;;) {
         struct hr_parcel *held = hr__cursor_drop(&r->cursor);
 
@@ -587,8 +589,7 @@ void hr__remote_close(struct hr_remote *r)
 
 /* ---- taking ---- */
 
-/* Waits under the lock, up to `until_ns`. */
-static void wait(struct hr_remote *r, uint64_t until_ns)
+void hr__remote_wait(struct hr_remote *r, uint64_t until_ns)
 {
     uint64_t now = hr__now_ns(), soon = now + WAKE_NS; /* a cancel cannot signal */
 
@@ -600,12 +601,12 @@ static size_t workers_connected(const struct hr_remote *r)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < r->client.credit.room; i++)
-        count += r->client.credit.workers[i].welcomed;
+    for (size_t i = 0; i < credit_of(r)->room; i++)
+        count += credit_of(r)->workers[i].welcomed;
     return count;
 }
 
-static enum hr_err time_out(const struct hr_remote *r, struct hr_error *reterr)
+enum hr_err hr__remote_time_out(const struct hr_remote *r, struct hr_error *reterr)
 {
     return hr__fail(reterr, HR_ERR_TIMEOUT,
                     "no batch came from the service at %s within %.1f s; workers "
@@ -637,17 +638,17 @@ static enum hr_err take(struct hr_remote *r, uint64_t until_ns, struct hr_error 
             return r->error.code;
         }
         if (now >= give_up)
-            return time_out(r, reterr);
+            return hr__remote_time_out(r, reterr);
         if (now >= until_ns)
             return HR_OK;
-        wait(r, until_ns < give_up ? until_ns : give_up);
+        hr__remote_wait(r, until_ns < give_up ? until_ns : give_up);
     }
     r->waiting_ns = 0;
     assert(r->taken.last);
     r->parcel = r->taken.payload;
     HR_KILL_POINT("batch.taken");
     hr__client_taken(&r->client, now, &r->actions);
-    perform(r);
+    hr__remote_perform(r);
     HR_KILL_POINT("batch.told");
     return HR_OK;
 }
@@ -659,7 +660,7 @@ static void acknowledge(struct hr_remote *r)
         return;
     r->ended = true;
     hr__client_saved(&r->client, r->outputs.end, &r->actions);
-    perform(r);
+    hr__remote_perform(r);
     HR_KILL_POINT("end.told");
 }
 
@@ -696,7 +697,7 @@ static void break_off(struct hr_remote *r, struct hr_error *error)
     hr__net_lock(r->net);
     r->broken = true;
     r->error.code = HR_OK; /* this comes first in the order of batches */
-    fail(r, error);
+    hr__remote_fail(r, error);
     *error = r->error;
     hr__net_unlock(r->net);
 }
@@ -708,6 +709,8 @@ enum hr_err hr__remote_next(struct hr_remote *r, uint64_t until_ns,
     enum hr_err code = HR_OK;
 
     *ret_batch = NULL;
+    if (r->consumer != NULL)
+        return hr__consumer_next(r, until_ns, ret_batch, reterr);
     if (r->parcel != NULL && atomic_load(&r->cancelled))
         code = hr__fail(&error, HR_ERR_CANCELLED, "the run was cancelled");
     if (r->parcel == NULL) {
@@ -759,6 +762,8 @@ void hr__remote_cancel(struct hr_remote *r)
 enum hr_err
 hr__remote_save(struct hr_remote *r, struct hr_str *out, struct hr_error *reterr)
 {
+    if (r->consumer != NULL)
+        return hr__consumer_save(r, out, reterr);
     if (r->state == NULL || r->number != r->start_number)
         return hr__outputs_state(&r->outputs, r->number, out, reterr);
     hr__str_add(out, r->state); /* with a smaller limit it may be beyond the end */
@@ -768,7 +773,7 @@ hr__remote_save(struct hr_remote *r, struct hr_str *out, struct hr_error *reterr
 /* What has to happen before batches come; "" if they only have to be made. */
 static void describe_wait(const struct hr_remote *r, char *to, size_t room)
 {
-    bool joined = r->client.state == HR_CLIENT_JOINED;
+    bool joined = has_joined(r);
     const char *why = r->last.message;
 
     if (joined && workers_connected(r) > 0)
@@ -794,6 +799,10 @@ void hr__remote_stats(struct hr_remote *r, struct hr_iter_stats *ret)
     uint64_t within = 0, at = r->number > r->start_number ? r->number - 1 : r->number;
 
     memset(ret, 0, sizeof *ret);
+    if (r->consumer != NULL) {
+        hr__consumer_stats(r, ret);
+        return;
+    }
     ret->records =
         hr__outputs_before(o, r->number) - hr__outputs_before(o, r->start_number);
     ret->batches = r->number - r->start_number;

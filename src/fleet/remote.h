@@ -54,6 +54,21 @@ hr__remote_next(struct hr_remote *remote, uint64_t until_ns, struct hr_batch **r
                 struct hr_error *reterr);
 /* Signal-safe. */
 void hr__remote_cancel(struct hr_remote *remote);
+/*
+ * A run that is one of several consumers of its job (options.service_consumer): as
+ * hr_iter_committed(), hr_iter_resume(), hr_iter_commit_due() and hr_iter_commit(), which
+ * wait until the clock shows `until_ns` at most, then HR_ERR_TIMEOUT. HR_ERR_STATE for
+ * another run.
+ */
+HR_CHECK enum hr_err hr__remote_committed(struct hr_remote *remote, uint64_t until_ns,
+                                          uint64_t *ret_number, struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__remote_resume(struct hr_remote *remote, const char *state, struct hr_error *reterr);
+HR_CHECK enum hr_err hr__remote_commit_due(struct hr_remote *remote, uint64_t until_ns,
+                                           bool *ret_due, struct hr_error *reterr);
+HR_CHECK enum hr_err
+hr__remote_commit(struct hr_remote *remote, uint64_t until_ns, struct hr_error *reterr);
+
 HR_CHECK enum hr_err
 hr__remote_save(struct hr_remote *remote, struct hr_str *out, struct hr_error *reterr);
 void hr__remote_stats(struct hr_remote *remote, struct hr_iter_stats *ret_stats);

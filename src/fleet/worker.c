@@ -108,17 +108,20 @@ take_job(struct hr_worker_process *w, uint32_t peer, const void *text, size_t by
     struct hr_worker_peer *p = &w->peers[peer];
     struct hr_worker_job *job = NULL;
     struct hr_error error = {0};
+    struct hr_job_head head;
     struct hr_str kin;
 
     hr__str_init(&kin);
     if (p->job != NULL || find_link(w, peer) != NULL) {
         hr__fail(&error, HR_ERR_STATE, "a JOB frame is not expected here");
-    } else if (hr__job_head(text, bytes, NULL, &kin, &error) == HR_OK) {
+    } else if (hr__job_head(text, bytes, &head, &kin, &error) == HR_OK) {
         job = find_job(w, &kin);
         if (job == NULL)
             job = add_job(w, &kin, text, bytes);
         if (job == NULL)
             hr__fail(&error, HR_ERR_MEMORY, "no memory for the job");
+        else
+            job->consumers = head.consumers;
     }
     hr__str_finish(&kin);
     if (job == NULL) {
@@ -128,6 +131,7 @@ take_job(struct hr_worker_process *w, uint32_t peer, const void *text, size_t by
     job->peers++;
     p->job = job;
     p->job_id = hr__job_id(text, bytes);
+    p->follower = HR_SHELF_NOBODY;
     HR_KILL_POINT("job.taken");
 }
 
@@ -139,7 +143,7 @@ static void review_follower(struct hr_worker_process *w, uint32_t peer)
     struct hr_worker_peer *p = &w->peers[peer];
     const struct hr_serve_client *client = &w->role.clients[peer];
 
-    if (p->job == NULL || (!p->follows && !client->joined))
+    if (p->job == NULL || p->job->consumers || (!p->follows && !client->joined))
         return;
     if (p->follows && client->joined) {
         hr__shelf_move(&p->job->shelf, p->follower, client->cursor);

@@ -22,6 +22,7 @@ struct hr_worker_job {
     char *text;
     size_t bytes;
     struct hr_str kin; /* what their texts have in common (job.h) */
+    bool consumers;    /* each batch is for one of its clients: none is kept */
     uint32_t peers;    /* connections that brought one */
     uint32_t holds;    /* by the maker and an opening */
     bool opening, opened;

@@ -143,17 +143,14 @@ static bool admit(struct hr_binder *binder, hr_peer peer, const struct hr_frame 
         return true;
     if (frame->generation != 0) {
         hr__refuse(actions, peer, HR_ERR_CANCELLED,
-                   "rank %u was evicted or replaced; go back to its committed "
-                   "checkpoint",
-                   frame->u.hello.rank);
+                   "it was evicted or replaced; go back to its committed checkpoint");
         return false;
     }
     if (consumer->peer != 0 && consumer->peer != peer &&
         now - consumer->acted_ns < binder->options.silent_ns) {
         hr__refuse(actions, peer, HR_ERR_STATE,
-                   "rank %u of job %016llx is held by a client that is alive; stop it, "
-                   "or wait until it is silent",
-                   frame->u.hello.rank, (unsigned long long)binder->options.job);
+                   "it is held by a client that is alive; stop it, or wait until it is "
+                   "silent");
         return false;
     }
     return true;
@@ -268,9 +265,9 @@ static void commit(struct hr_binder *binder, hr_peer peer, uint32_t rank,
     }
     if (frame->u.commit.id != consumer->committed + 1 || !is_valid(binder, rank, frame)) {
         hr__refuse(actions, peer, HR_ERR_CANCELLED,
-                   "checkpoint %llu of rank %u does not follow from checkpoint %llu; go "
-                   "back to that one",
-                   (unsigned long long)frame->u.commit.id, rank,
+                   "checkpoint %llu does not follow from checkpoint %llu; go back to "
+                   "that one",
+                   (unsigned long long)frame->u.commit.id,
                    (unsigned long long)consumer->committed);
         return;
     }
@@ -329,8 +326,7 @@ from_client(struct hr_binder *binder, hr_peer peer, const struct hr_frame *frame
 
     if (frame->generation == 0 || frame->generation != consumer->generation) {
         hr__refuse(actions, peer, HR_ERR_CANCELLED,
-                   "rank %u was evicted or replaced; go back to its committed checkpoint",
-                   rank);
+                   "it was evicted or replaced; go back to its committed checkpoint");
         return;
     }
     if (consumer->peer != peer) { /* a message on an older connection came later */

@@ -1,0 +1,69 @@
+/*
+ * fleet/bound.h - jobs of independent consumers in a dispatcher's process: svc/bind.h on
+ * its connections, with its journal (journal.h).
+ *
+ * Such a job is in memory while clients of it are connected, or hold splits that are not
+ * taken from them yet; else it is in the journal alone. Each has a binder of its own,
+ * which is introduced to the workers and hears of them what the dispatcher's role hears.
+ * Where the journal fails, the job is dropped from memory with its clients: they come
+ * back, and find it as the journal has it.
+ */
+#ifndef HR_FLEET_BOUND_H
+#define HR_FLEET_BOUND_H
+
+#include "fleet/journal.h"
+#include "net/tenants.h"
+#include "svc/bind.h"
+
+#define HR_BOUND_CONSUMERS 256u /* of a job */
+
+struct hr_dispatcher_process;
+
+struct hr_bound_job {
+    struct hr_bound_job *next;
+    struct hr_journal_job about;
+    struct hr_binder binder;
+    char *names[HR_BOUND_CONSUMERS]; /* of consumers, by rank */
+    uint32_t count;
+    uint32_t clients; /* connections that brought it */
+    bool lists_due;   /* its clients do not know all of its workers */
+};
+
+/* A client brings a job with this head, in which it is one of several consumers; refuses
+ * it if that cannot be. */
+struct hr_bound_head {
+    uint64_t id, end;
+    const char *name;
+    const struct hr_tenant *tenant; /* or NULL */
+};
+void hr__bound_take_job(struct hr_dispatcher_process *d, uint32_t peer,
+                        const struct hr_bound_head *head);
+/* The name of the consumer that it is. */
+void hr__bound_take_name(struct hr_dispatcher_process *d, uint32_t peer, const char *text,
+                         size_t bytes);
+/* Another message of such a client. */
+void hr__bound_client(struct hr_dispatcher_process *d, uint32_t peer,
+                      const struct hr_frame *frame);
+void hr__bound_client_lost(struct hr_dispatcher_process *d, uint32_t peer);
+
+/* A message of a worker that the dispatcher's role knows. True if it concerned a job of
+ * these, and nothing else. */
+bool hr__bound_worker(struct hr_dispatcher_process *d, uint32_t peer,
+                      const struct hr_frame *frame);
+/* A worker has an address now. One is gone. */
+void hr__bound_worker_came(struct hr_dispatcher_process *d);
+void hr__bound_worker_lost(struct hr_dispatcher_process *d, uint32_t peer);
+
+void hr__bound_tick(struct hr_dispatcher_process *d, uint64_t now);
+
+/* Jobs of a tenant (NULL: anybody) that are not done. */
+uint32_t
+hr__bound_count(const struct hr_dispatcher_process *d, const struct hr_tenant *tenant);
+
+/* Takes from a consumer what it has not committed. HR_ERR_NOT_FOUND. */
+HR_CHECK enum hr_err hr__bound_evict(struct hr_dispatcher_process *d, const char *job,
+                                     const char *consumer, struct hr_error *reterr);
+
+void hr__bound_close(struct hr_dispatcher_process *d);
+
+#endif

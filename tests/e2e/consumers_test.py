@@ -1,0 +1,345 @@
+"""Several consumers of one run, with real processes: all batches once between them, whoever is killed."""
+import collections
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(__file__))
+from service_support import LONG, Service, begin, free_port, wait_until
+from support import graph, headrace, main, one_line, run, start, temp, test
+
+seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
+print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
+rng = random.Random(seed)
+
+NUMBERS = """pipeline:
+  - source.range: {n: %d}
+  - order.shuffle: {}
+  - debug.sleep: {ms: %g}
+  - batch.stack: {size: 5}
+"""
+
+
+def numbers(name, n=1500, ms=0.2):
+    return graph(f"{name}.yaml", NUMBERS % (n, ms))
+
+
+def expected(text, epochs=1):
+    got = temp / "expected.txt"
+    got.unlink(missing_ok=True)
+    run("run", text, "--epochs", epochs, "-q", "--batch-digests", got)
+    return got.read_text().splitlines()
+
+
+def service(workers=2, *options, journal=None, **more):
+    journal = journal or temp / f"journal{rng.randrange(10**9)}"
+    return Service(workers, options=["--journal", journal, *options], **more)
+
+
+class Consumer:
+    """A consumer that is started again when it was killed, and the batches of its surviving history."""
+
+    def __init__(self, service, text, name, job, epochs=1, every=0):
+        self.name, self.folder = name, temp / f"{job}.{name}"
+        self.folder.mkdir()
+        self.state = self.folder / "state"
+        self.words = ["run", text, "--epochs", epochs, "--service", service.address, "--job", job, "--consumer", name,
+                      "--state", self.state, "--save-every", every]
+        self.incarnations = 0
+        self.begin()
+
+    def begin(self, *more):
+        self.incarnations += 1
+        self.got = self.folder / f"got{self.incarnations}"
+        self.log = open(self.folder / f"log{self.incarnations}", "w+")
+        words = [headrace, *self.words, *more, "--batch-digests", self.got]
+        self.process = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=self.log, cwd=temp)
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+    def said(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def end(self, code=0):
+        self.process.communicate(timeout=LONG)
+        assert self.process.returncode == code, f"{self.name}: {self.process.returncode}: {self.said()}"
+        return self.said()
+
+    def lines(self):
+        """What each incarnation got after its own beginning replaces what an earlier one got there. What follows the last
+        commit counts for nothing."""
+        lines = []
+        for number in range(1, self.incarnations + 1):
+            said, got = (self.folder / f"log{number}").read_text(), self.folder / f"got{number}"
+            after = re.search(r"resuming from \S+, after (\d+) batches", said)
+            some = got.read_text().splitlines() if got.exists() else []
+            if after or some:
+                lines = lines[:int(after.group(1)) if after else 0] + some
+        state = json.loads(self.state.read_text()) if self.state.exists() else {"batches": 0}
+        return lines[:state["batches"]]
+
+
+def check_union(consumers, wanted):
+    got = collections.Counter(line for consumer in consumers for line in consumer.lines())
+    wanted = collections.Counter(wanted)
+    assert got == wanted, f"{sum((wanted - got).values())} batches are lost, {sum((got - wanted).values())} are repeated"
+
+
+def got_some(consumer, count=1):
+    wait_until(lambda: consumer.process.poll() is not None or (consumer.got.exists() and consumer.got.read_text().count("\n") >= count))
+
+
+def slow_down(consumer):
+    """Stops it now and then, for less than what counts as silence."""
+    if consumer.process.poll() is None:
+        consumer.process.send_signal(signal.SIGSTOP)
+        time.sleep(rng.uniform(0.05, 0.3))
+        consumer.process.send_signal(signal.SIGCONT)
+
+
+@test
+def consumers_of_different_speeds_get_all_batches_once_between_them():
+    text = numbers("union")
+    wanted = expected(text, 2)
+    for workers in (1, 2, 3):
+        for count in range(1, 5):
+            with service(workers) as s:
+                several = [Consumer(s, text, f"c{i}", f"union{workers}{count}", 2, rng.choice([0, 1, 7])) for i in range(count)]
+                for _ in range(3):
+                    slow_down(several[0])
+                for consumer in several:
+                    consumer.end()
+                check_union(several, wanted)
+                again = run(*several[0].words)  # nothing is left
+                assert "0 records" in again.stdout or "complete" in again.stdout + again.stderr, again
+
+
+@test
+def whoever_is_killed_no_batch_is_lost_or_repeated():
+    text = numbers("killed", 6000)
+    wanted = expected(text, 2)
+    for trial in range(3):
+        with service(2, "--evict-after", 1) as s:
+            several = [Consumer(s, text, f"c{i}", f"killed{trial}", 2, rng.choice([1, 3, 20])) for i in range(rng.randrange(2, 4))]
+            until, kills = time.monotonic() + LONG, 0
+            while any(consumer.process.poll() is None for consumer in several):
+                assert time.monotonic() < until, f"the run hangs after {kills} kills"
+                time.sleep(rng.uniform(0, 0.3))
+                what = rng.choice(["dispatcher", "worker", "consumer", "consumer", "all"])
+                if kills >= 15:
+                    continue
+                kills += 1
+                if what in ("dispatcher", "all"):
+                    s.kill_dispatcher()
+                if what in ("worker", "all"):
+                    s.kill_worker(rng.randrange(2))
+                victim = rng.choice(several)
+                if what in ("consumer", "all") and victim.process.poll() is None:
+                    victim.kill()
+                    time.sleep(rng.choice([0, 0, 0.1, 1.5]))
+                    victim.begin()
+            for consumer in several:
+                consumer.end()
+            check_union(several, wanted)
+
+
+@test
+def consumers_join_and_leave_during_an_epoch():
+    text = numbers("leave", 4000)
+    wanted = expected(text)
+    with service(2) as s:
+        first = Consumer(s, text, "first", "leave", every=10)
+        got_some(first, 50)
+        second = Consumer(s, text, "second", "leave")
+        got_some(second, 30)
+        first.process.send_signal(signal.SIGINT)  # commits, and leaves the rest to others at once
+        first.end(130)
+        second.end()
+        check_union([first, second], wanted)
+        assert 50 <= len(first.lines()) < 800
+
+
+@test
+def a_killed_consumer_continues_from_the_checkpoint_that_counts_wherever_it_lies():
+    text = numbers("aside")
+    wanted = expected(text)
+    with service(1) as s:
+        consumer = Consumer(s, text, "a", "aside", every=5)
+        got_some(consumer, 60)
+        consumer.kill()
+        wait_until(lambda: consumer.state.exists())
+        number = json.loads(consumer.state.read_text())["checkpoint"]
+        aside = [path for path in consumer.folder.glob("state.*") if path.name == f"state.{number + 1}"]
+        if not aside:  # as if it had died before the rename, and had begun the next one
+            shutil.copy(consumer.state, f"{consumer.state}.{number + 1}")
+            consumer.state.rename(f"{consumer.state}.{number}")
+        consumer.begin()
+        got_some(consumer)
+        assert consumer.state.exists()
+        consumer.end()
+        assert not list(consumer.folder.glob("state.*"))
+        check_union([consumer], wanted)
+
+
+@test
+def a_consumer_without_its_checkpoint_is_refused():
+    text = numbers("lost")
+    with service(1) as s:
+        consumer = Consumer(s, text, "a", "lost", every=5)
+        wait_until(consumer.state.exists)
+        consumer.kill()
+        kept = consumer.state.read_text()
+        for path in consumer.folder.glob("state*"):
+            path.unlink()
+        one_line(run(*consumer.words, "-q", code=2), "of this consumer is committed, and there is neither")
+        older = json.loads(kept)
+        older["checkpoint"] += 7
+        consumer.state.write_text(json.dumps(older))
+        one_line(run(*consumer.words, "-q", code=1), "resume from that one, or take another name")
+        older["consumer"] = "b"
+        consumer.state.write_text(json.dumps(older))
+        one_line(run(*consumer.words, "-q", code=2), "the state is of consumer 'b' of job 'lost', not of 'a'")
+        words = [word if word != "a" else "new" for word in consumer.words]
+        one_line(run(*words, "-q", code=2), "the dispatcher knows no checkpoint of this consumer")
+
+
+@test
+def what_a_dead_consumer_had_goes_to_others_when_it_is_evicted():
+    text = numbers("evicted", 3000)
+    wanted = expected(text)
+    with service(2, "--evict-after", 1) as s:
+        first = Consumer(s, text, "first", "evicted", every=10)
+        got_some(first, 30)
+        second = Consumer(s, text, "second", "evicted")
+        got_some(second)
+        first.kill()
+        second.end()  # it has all the rest
+        check_union([first, second], wanted)
+        first.begin()
+        first.end()
+        check_union([first, second], wanted)
+
+
+@test
+def a_consumer_that_was_evicted_while_it_slept_is_refused():
+    text = numbers("late", 20000)
+    with service(2, "--evict-after", 1, "--events", temp / "late.events") as s:
+        first = Consumer(s, text, "first", "late", every=10)
+        got_some(first, 30)
+        first.process.send_signal(signal.SIGSTOP)
+        second = Consumer(s, text, "second", "late")
+        wait_until(lambda: '"consumer_evicted"' in (temp / "late.events").read_text())
+        first.process.send_signal(signal.SIGCONT)
+        assert "consumer 'first' of job 'late': it was evicted or replaced; go back" in first.end(1)
+        first.begin()  # which is what it does
+        second.end()
+        first.end()
+        check_union([first, second], expected(text))
+
+
+@test
+def a_second_client_with_the_same_name_is_refused():
+    text = numbers("twice", 200000)
+    with service(1) as s:
+        first = Consumer(s, text, "a", "twice")
+        got_some(first)
+        words = [word if word != first.state else temp / "other.state" for word in first.words]
+        one_line(run(*words, "-q", code=1), "consumer 'a' of job 'twice': it is held by a client that is alive")
+        assert first.process.poll() is None
+        first.kill()
+
+
+@test
+def a_dispatcher_without_a_journal_says_what_to_do():
+    text = numbers("none")
+    with Service(1) as s:
+        words = ["run", text, "-q", "--service", s.address, "--job", "none", "--consumer", "a", "--state", temp / "none.state"]
+        one_line(run(*words, code=1), "start it with --journal FOLDER")
+    one_line(run(*words[:-2], code=2), "--consumer needs --service, --job and --state FILE")
+    one_line(run(*words[:4], "127.0.0.1:1,127.0.0.1:2", *words[5:], code=2), "need one dispatcher, which keeps their journal")
+    one_line(run(*words, "--rank", 0, "--world", 2, code=2), "need no ranks")
+
+
+@test
+def graphs_whose_batches_depend_on_all_before_are_refused():
+    filtered = graph("filtered.yaml", NUMBERS.replace("  - debug", '  - record.filter: {expr: "value < 9"}\n  - debug') % (100, 0))
+    with service(1) as s:
+        words = ["run", filtered, "-q", "--service", s.address, "--job", "f", "--consumer", "a", "--state", temp / "f.state"]
+        done = run(*words, code=None)
+        one_line(done, "need batches that any worker can make by itself")
+        assert "record.filter" in done.stderr, done.stderr
+
+
+@test
+def a_dispatcher_that_starts_again_knows_all_commits():
+    text = numbers("restart", 2000)
+    wanted = expected(text)
+    with service(2) as s:
+        first = Consumer(s, text, "first", "restart", every=10)
+        got_some(first, 100)
+        first.process.send_signal(signal.SIGINT)
+        first.end(130)
+        s.kill_dispatcher()
+        second = Consumer(s, text, "second", "restart")
+        second.end()
+        check_union([first, second], wanted)
+        s.kill_dispatcher()
+        first.begin()  # all is done
+        first.end()
+        check_union([first, second], wanted)
+
+
+@test
+def a_full_disk_stops_its_runs_and_no_others_and_they_go_on():
+    text, other = numbers("full", 4000), graph("other.yaml", NUMBERS % (4000, 0.2))
+    wanted = expected(text)
+    with service(2, "--events", temp / "full.events") as s:
+        consumer = Consumer(s, text, "a", "full", every=5)
+        got_some(consumer, 50)
+        resource.prlimit(s.dispatcher.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        plain = start("run", other, "-q", "--digest", "--service", s.address)
+        wait_until(lambda: "cannot read or write the journal" in consumer.said())
+        out, err = plain.communicate(timeout=LONG)
+        assert plain.returncode == 0 and out == run("run", other, "-q", "--digest").stdout, err
+        assert consumer.process.poll() is None
+        resource.prlimit(s.dispatcher.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        consumer.end()
+        check_union([consumer], wanted)
+
+
+@test
+def a_damaged_or_foreign_journal_is_refused():
+    journal = temp / "damaged"
+    text = numbers("damaged")
+    with service(1, journal=journal) as s:
+        Consumer(s, text, "a", "damaged").end()
+        second = run("dispatcher", "--listen", f"127.0.0.1:{free_port()}", "--journal", journal, code=None)
+        one_line(second, "another dispatcher uses the journal")
+        s.dispatcher.terminate()
+        s.dispatcher.communicate()
+    file = journal / "journal.sqlite"
+    whole = file.read_bytes()
+    words = ["dispatcher", "--listen", f"127.0.0.1:{free_port()}", "--journal", journal]
+    file.write_bytes(whole[:4096] + b"Z" * 64 + whole[4160:])
+    one_line(run(*words, code=None), "is damaged")
+    file.write_bytes(b"a letter, and no journal at all. " * 200)
+    one_line(run(*words, code=None), "is damaged")
+    file.write_bytes(whole[:68] + b"ABCD" + whole[72:])
+    one_line(run(*words, code=None), "is no journal of a dispatcher")
+    file.write_bytes(whole)
+    process = begin(*words)
+    process.kill()
+    process.communicate()
+
+
+main()
