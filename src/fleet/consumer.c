@@ -255,7 +255,12 @@ void hr__consumer_frame(struct hr_remote *r, uint32_t peer, const struct hr_fram
 
 void hr__consumer_tick(struct hr_remote *r, uint64_t now)
 {
-    hr__claims_tick(&r->consumer->claims, now, &r->actions);
+    struct hr_claims *claims = &r->consumer->claims;
+    struct hr_parcel *expired;
+
+    hr__claims_tick(claims, now, &r->actions);
+    while ((expired = hr__claims_expired(claims, now)) != NULL)
+        hr__parcel_close(expired);
 }
 
 bool hr__consumer_has_joined(const struct hr_consumer *c)
@@ -280,12 +285,10 @@ static enum hr_err ended(const struct hr_remote *r, struct hr_error *reterr)
     return r->error.code;
 }
 
-static enum hr_err
-wait(struct hr_remote *r, uint64_t until_ns, const char *what, struct hr_error *reterr)
+static enum hr_err wait(struct hr_remote *r, uint64_t until_ns)
 {
     if (hr__now_ns() >= until_ns)
-        return hr__fail(reterr, HR_ERR_TIMEOUT, "the dispatcher at %s has not %s in time",
-                        r->address, what);
+        return HR_ERR_TIMEOUT; /* of this call: it may be called again */
     hr__remote_wait(r, until_ns);
     return HR_OK;
 }
@@ -298,7 +301,7 @@ resolve(struct hr_remote *r, uint64_t until_ns, struct hr_error *reterr)
         HR_TRY(ended(r, reterr));
         if (atomic_load(&r->cancelled))
             return hr__fail(reterr, HR_ERR_CANCELLED, "the run was cancelled");
-        HR_TRY(wait(r, until_ns, "answered", reterr));
+        HR_TRY(wait(r, until_ns));
     }
     return ended(r, reterr);
 }
@@ -473,9 +476,12 @@ wait_commit(struct hr_remote *r, uint64_t until_ns, struct hr_error *reterr)
 
     while (r->consumer->claims.pending != 0) {
         HR_TRY(ended(r, reterr));
-        if (atomic_load(&r->cancelled) && most < until_ns)
-            until_ns = most;
-        HR_TRY(wait(r, until_ns, "answered the commit", reterr));
+        if (atomic_load(&r->cancelled) && hr__now_ns() >= most)
+            return hr__fail(reterr, HR_ERR_CANCELLED,
+                            "the run was cancelled, and the dispatcher at %s has not "
+                            "answered the commit: it may count or not",
+                            r->address);
+        HR_TRY(wait(r, until_ns));
     }
     return HR_OK;
 }

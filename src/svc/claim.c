@@ -11,6 +11,8 @@
 #include "svc/client.h"
 #include "svc/mutant.h"
 
+#define EARLY_BEATS 10u
+
 enum hr_err
 hr__claims_init(struct hr_claims *claims, const struct hr_claims_options *options,
                 struct hr_error *reterr)
@@ -44,8 +46,32 @@ static struct hr_claim_piece pull(struct hr_claims *claims)
     return piece;
 }
 
+/* An early frame that is not early any more. */
+static struct hr_claim_piece pull_early(struct hr_claims *claims, uint32_t at)
+{
+    struct hr_claim_piece piece = claims->early[at];
+
+    claims->early_count--;
+    memmove(&claims->early[at], &claims->early[at + 1],
+            (claims->early_count - at) * sizeof claims->early[0]);
+    memmove(&claims->early_ns[at], &claims->early_ns[at + 1],
+            (claims->early_count - at) * sizeof claims->early_ns[0]);
+    claims->bytes -= piece.bytes;
+    return piece;
+}
+
+void *hr__claims_expired(struct hr_claims *claims, uint64_t now)
+{
+    for (uint32_t i = 0; i < claims->early_count; i++)
+        if (now - claims->early_ns[i] > EARLY_BEATS * claims->options.beat_ns)
+            return pull_early(claims, i).payload;
+    return NULL;
+}
+
 void *hr__claims_drop(struct hr_claims *claims)
 {
+    if (claims->early_count > 0)
+        return pull_early(claims, 0).payload;
     return claims->piece_count > 0 ? pull(claims).payload : NULL;
 }
 
@@ -194,6 +220,7 @@ void hr__claims_tick(struct hr_claims *claims, uint64_t now, struct hr_actions *
     if (claims->pending != 0)
         send_commit(claims, actions);
     report(claims, actions);
+    give_credit(claims, actions); /* for what has expired since */
     for (size_t i = 0; i < claims->credit.room; i++) {
         struct hr_credit_worker *worker = &claims->credit.workers[i];
 
@@ -324,6 +351,70 @@ static enum hr_claims_do refused(struct hr_claims *claims, const struct hr_frame
     return stop(claims, frame->u.error.code, frame->u.error.text);
 }
 
+/* The claim that waits for a position of the frame; NULL if none does. */
+static struct hr_claim *find(struct hr_claims *claims, uint64_t position, uint32_t count)
+{
+    for (uint32_t i = 0; i < claims->count; i++) {
+        struct hr_claim *claim = &claims->claims[i];
+
+        if (claim->received < claim->until && position <= claim->received &&
+            claim->received - position < count)
+            return claim;
+    }
+    return NULL;
+}
+
+/* Keeps the part of a frame that a claim waits for; false if there is no room. */
+static bool
+keep(struct hr_claims *claims, struct hr_claim *claim, struct hr_claim_piece piece)
+{
+    size_t at = (claims->first + claims->piece_count) % claims->options.pieces_max;
+    uint64_t end = piece.position + piece.count;
+
+    if (claims->piece_count == claims->options.pieces_max)
+        return false;
+    end = end < claim->until ? end : claim->until;
+    piece.skip = (uint32_t)(claim->received - piece.position);
+    piece.position = claim->received;
+    piece.count = (uint32_t)(end - claim->received);
+    claims->pieces[at] = piece;
+    claims->piece_count++;
+    claims->bytes += piece.bytes;
+    claim->received = end;
+    return true;
+}
+
+/* Early frames of ranges that are known by now. */
+static void adopt(struct hr_claims *claims)
+{
+    for (uint32_t i = 0; i < claims->early_count;) {
+        const struct hr_claim_piece *early = &claims->early[i];
+        struct hr_claim *claim = find(claims, early->position, early->count);
+
+        if (claim == NULL || claims->piece_count == claims->options.pieces_max) {
+            i++;
+            continue;
+        }
+        (void)keep(claims, claim, pull_early(claims, i));
+        i = 0;
+    }
+}
+
+/* Keeps a frame of no range that is known. */
+static bool keep_early(struct hr_claims *claims, const struct hr_claim_piece *piece)
+{
+    for (uint32_t i = 0; i < claims->count; i++)
+        if (piece->position < claims->claims[i].until &&
+            piece->position + piece->count > claims->claims[i].committed)
+            return false;
+    if (claims->early_count == HR_CLAIMS_EARLY)
+        return false;
+    claims->early[claims->early_count] = *piece;
+    claims->early_ns[claims->early_count++] = claims->told_ns;
+    claims->bytes += piece->bytes;
+    return true;
+}
+
 enum hr_claims_do
 hr__claims_frame(struct hr_claims *claims, hr_peer peer, const struct hr_frame *frame,
                  struct hr_actions *actions)
@@ -350,55 +441,30 @@ hr__claims_frame(struct hr_claims *claims, hr_peer peer, const struct hr_frame *
         claims->idle = false;
     for (uint32_t i = 0; frame->type == HR_FRAME_BIND && i < frame->count; i++)
         claim_range(claims, frame->u.lease.ranges[i]);
+    adopt(claims);
     return HR_CLAIMS_NOTHING;
 }
 
 /* ---- records ---- */
-
-/* The claim that waits for a position of the frame; NULL if none does. */
-static struct hr_claim *find(struct hr_claims *claims, const struct hr_frame *frame)
-{
-    for (uint32_t i = 0; i < claims->count; i++) {
-        struct hr_claim *claim = &claims->claims[i];
-
-        if (claim->received < claim->until && frame->position <= claim->received &&
-            claim->received - frame->position < frame->count)
-            return claim;
-    }
-    return NULL;
-}
 
 void hr__claims_data(struct hr_claims *claims, hr_peer peer, const struct hr_frame *frame,
                      size_t bytes, void *payload, bool *ret_kept,
                      struct hr_actions *actions)
 {
     struct hr_credit_worker *worker = hr__credit_find(&claims->credit, peer);
-    struct hr_claim *claim = NULL;
+    const struct hr_claim_piece piece = {frame->position, frame->count, 0,
+                                         bytes,           payload,      false};
+    struct hr_claim *claim;
 
     *ret_kept = false;
     if (worker == NULL)
         return;
     worker->received += bytes;
     worker->silent = false;
-    if (frame->generation == claims->generation &&
-        claims->piece_count < claims->options.pieces_max)
-        claim = find(claims, frame);
-    if (claim != NULL) {
-        size_t at = (claims->first + claims->piece_count) % claims->options.pieces_max;
-        uint64_t end = frame->position + frame->count;
-
-        end = end < claim->until ? end : claim->until;
-        claims->pieces[at] =
-            (struct hr_claim_piece){claim->received,
-                                    (uint32_t)(end - claim->received),
-                                    (uint32_t)(claim->received - frame->position),
-                                    bytes,
-                                    payload,
-                                    false};
-        claims->piece_count++;
-        claims->bytes += bytes;
-        claim->received = end;
-        *ret_kept = true;
+    if (frame->generation == claims->generation) {
+        claim = find(claims, frame->position, frame->count);
+        *ret_kept =
+            claim != NULL ? keep(claims, claim, piece) : keep_early(claims, &piece);
     }
     give_credit(claims, actions);
 }

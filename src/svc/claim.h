@@ -51,6 +51,10 @@ struct hr_claim_piece {
     bool last; /* of the frame: the payload is the taker's */
 };
 
+/* Workers may be faster than the dispatcher: frames of ranges that it has not told yet
+ * are kept for a second. */
+#define HR_CLAIMS_EARLY 64u
+
 struct hr_claims {
     struct hr_claims_options options;
     enum hr_claims_state state;
@@ -65,6 +69,9 @@ struct hr_claims {
     uint32_t count;
     struct hr_claim_piece *pieces; /* ring, in order of receipt */
     size_t first, piece_count;
+    struct hr_claim_piece early[HR_CLAIMS_EARLY];
+    uint64_t early_ns[HR_CLAIMS_EARLY]; /* of the last beat before each came */
+    uint32_t early_count;
     struct hr_credit credit;
     struct hr_error error;
 };
@@ -82,6 +89,8 @@ void hr__claims_connected(struct hr_claims *claims, hr_peer peer, enum hr_frame_
                           uint64_t now, struct hr_actions *actions);
 void hr__claims_lost(struct hr_claims *claims, hr_peer peer);
 void hr__claims_tick(struct hr_claims *claims, uint64_t now, struct hr_actions *actions);
+/* After a tick, until NULL: the payload of an early frame that nobody waits for. */
+void *hr__claims_expired(struct hr_claims *claims, uint64_t now);
 
 /* What the trainer must do after a message, before the next event. */
 enum hr_claims_do {

@@ -113,7 +113,6 @@ TEST(only_what_is_bound_is_accepted_in_order_and_once)
     hr__claims_connected(&claims, 2, HR_FRAME_WORKER, 0, fresh());
     welcome(1, 5, 3);
     CHECK_EQ_INT(sent(2, HR_FRAME_CREDIT, 0)->u.credit.total, 500);
-    CHECK(!data(10, 4, 1));
     bound(12, 20);
     bound(30, 40);
     CHECK(!data(14, 2, 1)); /* 12 comes first */
@@ -126,6 +125,31 @@ TEST(only_what_is_bound_is_accepted_in_order_and_once)
     check_take(30, 4, 0);
     check_take(14, 6, 2);
     CHECK_EQ_INT(claims.bytes, 0);
+    stop();
+}
+
+TEST(frames_that_come_before_their_range_wait_for_it)
+{
+    start();
+    hr__claims_connected(&claims, 2, HR_FRAME_WORKER, 0, fresh());
+    welcome(1, 5, 3);
+    CHECK(data(10, 4, 1));
+    CHECK(data(14, 6, 1));
+    CHECK(data(50, 5, 1));
+    CHECK_EQ_INT(claims.bytes, 30);
+    CHECK_EQ_INT(claims.piece_count, 0);
+    bound(10, 20);
+    check_take(10, 4, 0);
+    check_take(14, 6, 0);
+    CHECK(!data(14, 6, 1)); /* it is known */
+    hr__claims_tick(&claims, 1000 * MS, fresh());
+    CHECK(hr__claims_expired(&claims, 1000 * MS) == NULL);
+    CHECK(hr__claims_expired(&claims, 1001 * MS) != NULL);
+    CHECK(hr__claims_expired(&claims, 1001 * MS) == NULL);
+    CHECK_EQ_INT(claims.bytes, 0);
+    for (uint64_t i = 0; i < HR_CLAIMS_EARLY; i++)
+        CHECK(data(20 + i, 1, 1));
+    CHECK(!data(95, 1, 1));
     stop();
 }
 

@@ -254,8 +254,13 @@ static void tick(struct sim *sim, int proc)
         hr__bind_tick(&get(sim)->binder, sim->now, &sim->actions);
     else if (sim_is_worker(proc))
         hr__serve_tick(worker_of(sim, proc), sim->now, &sim->actions);
-    else
-        hr__claims_tick(&trainer_of(sim, proc)->claims, sim->now, &sim->actions);
+    else {
+        struct hr_claims *claims = &trainer_of(sim, proc)->claims;
+
+        hr__claims_tick(claims, sim->now, &sim->actions);
+        while (hr__claims_expired(claims, sim->now) != NULL)
+            ;
+    }
 }
 
 /* ---- work ---- */
