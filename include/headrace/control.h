@@ -76,6 +76,13 @@ hr_control_get(const struct hr_control_options *options, const char *path,
 HR_API HR_CHECK enum hr_err hr_control_drain(const struct hr_control_options *options,
                                              const char *worker, struct hr_error *reterr);
 
+/* Takes from a consumer of a run (hr_iter_options.service_consumer) what it has not
+ * committed, for the others; it is refused until it starts again from its checkpoint.
+ * HR_ERR_NOT_FOUND, and as above. */
+HR_API HR_CHECK enum hr_err
+hr_control_evict(const struct hr_control_options *options, const char *job,
+                 const char *consumer, struct hr_error *reterr);
+
 HR_END_DECLS
 
 #endif

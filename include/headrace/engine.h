@@ -232,7 +232,8 @@ hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reter
  *
  * A trainer that starts again may have a checkpoint in place and another one aside: the
  * number that hr_iter_committed() returns is the one that counts. These functions wait
- * for the dispatcher up to `timeout_ns`, then HR_ERR_TIMEOUT; call them again.
+ * for the dispatcher up to `timeout_ns`, then HR_ERR_TIMEOUT
+ * without a message; call them again.
  * HR_ERR_STATE in runs of another kind. Else they fail as hr_iter_next does.
  *
  * Of what the other consumers take, and when, nothing is known: such a run has no order.

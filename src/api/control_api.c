@@ -94,6 +94,29 @@ enum hr_err hr_control_drain(const struct hr_control_options *options, const cha
     return code;
 }
 
+enum hr_err hr_control_evict(const struct hr_control_options *options, const char *job,
+                             const char *consumer, struct hr_error *reterr)
+{
+    struct hr_str body, answer;
+    enum hr_err code;
+
+    if (job == NULL || consumer == NULL)
+        return hr__fail(reterr, HR_ERR_ARGUMENT, "job and consumer must not be NULL");
+    hr__str_init(&body);
+    hr__str_init(&answer);
+    hr__str_add(&body, "{\"job\":");
+    hr__str_add_json(&body, job, strlen(job));
+    hr__str_add(&body, ",\"consumer\":");
+    hr__str_add_json(&body, consumer, strlen(consumer));
+    hr__str_add(&body, "}");
+    code = hr__str_ok(&body)
+               ? ask(options, "/v1/evict", hr__str_text(&body), &answer, reterr)
+               : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    hr__str_finish(&body);
+    hr__str_finish(&answer);
+    return code;
+}
+
 #else
 
 static enum hr_err refuse(struct hr_error *reterr)
@@ -130,6 +153,15 @@ enum hr_err hr_control_drain(const struct hr_control_options *options, const cha
 {
     (void)options;
     (void)worker;
+    return refuse(reterr);
+}
+
+enum hr_err hr_control_evict(const struct hr_control_options *options, const char *job,
+                             const char *consumer, struct hr_error *reterr)
+{
+    (void)options;
+    (void)job;
+    (void)consumer;
     return refuse(reterr);
 }
 

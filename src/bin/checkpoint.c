@@ -137,13 +137,14 @@ int checkpoint_resume(struct hr_iter *iter, const char *path, struct progress *p
 static int commit(struct hr_iter *iter, struct progress *progress)
 {
     for (;;) {
-        bool last = stop_requested(); /* then the library waits a few seconds */
         struct hr_error error = {0};
-        enum hr_err code = hr_iter_commit(iter, last ? UINT64_MAX : WAIT_NS, &error);
+        /* After Ctrl-C the library waits for a few seconds in one call. */
+        enum hr_err code =
+            hr_iter_commit(iter, stop_requested() ? UINT64_MAX : WAIT_NS, &error);
 
         if (code == HR_OK)
             return CLI_OK;
-        if (code != HR_ERR_TIMEOUT || last)
+        if (code != HR_ERR_TIMEOUT)
             return cli_library_failed(&error);
         progress_wait(progress, iter);
     }

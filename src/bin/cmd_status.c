@@ -1,6 +1,6 @@
 /*
- * cmd_status.c - headrace status, workers, jobs, top, drain: a running dispatcher, asked
- * over its control port.
+ * cmd_status.c - headrace status, workers, jobs, top, drain, evict: a running dispatcher,
+ * asked over its control port.
  */
 #include "cli.h"
 #include "headrace/control.h"
@@ -365,6 +365,18 @@ static int drain_run(void *values, const struct cli_rest *rest)
     return code;
 }
 
+static int evict_run(void *values, const struct cli_rest *rest)
+{
+    struct hr_control_options asked;
+    struct hr_error error = {0};
+
+    ask_options(values, &asked);
+    if (hr_control_evict(&asked, rest->words[0], rest->words[1], &error) != HR_OK)
+        return cli_library_failed(&error);
+    printf("%s is evicted from %s\n", rest->words[1], rest->words[0]);
+    return CLI_OK;
+}
+
 /* ---- the commands ---- */
 
 static const struct status_options defaults = {
@@ -390,6 +402,10 @@ static const struct cli_option drain_table[] = {
     {"all", 0, CLI_FLAG, AT(all), NULL, "all workers"},
 };
 
+static const struct cli_option evict_table[] = {
+    OPTION_CONTROL, OPTION_TOKEN, OPTION_TIMEOUT(TIMEOUT_HELP),
+};
+
 static const struct cli_example status_examples[] = {
     {"headrace status", "the dispatcher of this machine, its workers and jobs"},
     {"headrace status --control gpu1:7071 --token-file token --json", "another one, for a program"},
@@ -407,6 +423,9 @@ static const struct cli_example top_examples[] = {
 static const struct cli_example drain_examples[] = {
     {"headrace drain 10.0.0.7:41003", "that worker sends what it has begun and stops"},
     {"headrace drain --all", "all of them"},
+};
+static const struct cli_example evict_examples[] = {
+    {"headrace evict train gpu7", "others get what gpu7 has not committed"},
 };
 /* clang-format on */
 
@@ -471,4 +490,21 @@ const struct cli_command cmd_drain = {
     CLI_EXAMPLES(drain_examples),
     .defaults = &drain_defaults,
     .run = drain_run,
+};
+
+const struct cli_command cmd_evict = {
+    .name = "evict",
+    .summary = "take from a consumer what it has not committed",
+    .args = "JOB CONSUMER",
+    .args_min = 2,
+    .args_max = 2,
+    .complete = "",
+    .text = "For a run with several consumers (headrace run --consumer): the others get "
+            "what this one has taken and not committed, at once instead of after "
+            "--evict-after. Is it alive, it is refused until it starts again from its "
+            "committed checkpoint. " CONTROL_TEXT,
+    CLI_OPTIONS(evict_table, struct status_options),
+    CLI_EXAMPLES(evict_examples),
+    .defaults = &defaults,
+    .run = evict_run,
 };

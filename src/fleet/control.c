@@ -2,8 +2,8 @@
  * fleet/control.c - what a dispatcher answers over HTTP: docs/control.json (OpenAPI)
  * describes it.
  *
- * Reads the dispatcher's tables under the net's lock; the only request that changes
- * anything is a drain.
+ * Reads the dispatcher's tables under the net's lock; the only requests that change
+ * anything are a drain and an eviction.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -344,6 +344,79 @@ static void drain(struct hr_dispatcher_process *d, const struct hr_http_request 
     hr__str_add(&answer->body, "}\n");
 }
 
+static void evict(struct hr_dispatcher_process *d, const struct hr_http_request *request,
+                  struct hr_http_answer *answer)
+{
+    struct hr_control_consumer consumer;
+    struct hr_error error = {0};
+
+    if (hr__control_read_evict(request->body, request->body_bytes, &consumer, &error) !=
+        HR_OK) {
+        refuse(answer, 400, "%s", error.message);
+        return;
+    }
+    if (hr__bound_evict(d, consumer.job, consumer.name, &error) != HR_OK) {
+        refuse(answer, 404, "%s", error.message);
+        return;
+    }
+    hr__str_add(&answer->body, "{\"evicted\":");
+    hr__str_add_json(&answer->body, consumer.name, strlen(consumer.name));
+    hr__str_add(&answer->body, "}\n");
+}
+
+static void
+add_consumer(const struct hr_bound_job *job, uint32_t rank, struct hr_str *out)
+{
+    const struct hr_bind_consumer *consumer = &job->binder.consumers[rank];
+
+    hr__str_add(out, "{\"job\":");
+    hr__str_add_json(out, job->about.name, strlen(job->about.name));
+    hr__str_add(out, ",\"consumer\":");
+    hr__str_add_json(out, job->names[rank], strlen(job->names[rank]));
+    hr__str_addf(out,
+                 ",\"connected\":%s,\"generation\":%u,\"checkpoint\":%llu,"
+                 "\"splits\":%u,\"splits_taken\":%u}",
+                 consumer->peer != 0 ? "true" : "false", consumer->generation,
+                 (unsigned long long)consumer->committed, consumer->bound,
+                 consumer->taken);
+}
+
+/* Of the jobs in memory; numbered over all of them. */
+static void add_consumers(const struct hr_dispatcher_process *d,
+                          const struct hr_control_page *page, struct hr_str *out)
+{
+    uint64_t number = 0, count = 0, next = 0;
+    uint64_t limit = page->limit < HR_CONTROL_LIMIT ? page->limit : HR_CONTROL_LIMIT;
+
+    hr__str_add(out, "{\"consumers\":[");
+    for (const struct hr_bound_job *job = d->bound; job != NULL; job = job->next)
+        for (uint32_t rank = 0; rank < job->count; rank++) {
+            if (++number <= page->after)
+                continue;
+            if (count == limit) {
+                next = number - 1;
+                goto out;
+            }
+            hr__str_add(out, count++ > 0 ? "," : "");
+            add_consumer(job, rank, out);
+        }
+out:
+    hr__str_addf(out, "],\"next\":%llu}\n", (unsigned long long)next);
+}
+
+static void
+get_consumers(const struct hr_dispatcher_process *d,
+              const struct hr_http_request *request, struct hr_http_answer *answer)
+{
+    struct hr_control_page page;
+    struct hr_error error = {0};
+
+    if (hr__control_read_page(request->query, &page, &error) != HR_OK)
+        refuse(answer, 400, "%s", error.message);
+    else
+        add_consumers(d, &page, &answer->body);
+}
+
 /* Whether a new run would be taken. */
 static bool is_ready(const struct hr_dispatcher_process *d)
 {
@@ -398,6 +471,8 @@ static void get(const struct hr_dispatcher_process *d,
         get_lists(d, request, WORKERS, answer);
     } else if (strcmp(path, "/v1/jobs") == 0) {
         get_lists(d, request, JOBS, answer);
+    } else if (strcmp(path, "/v1/consumers") == 0) {
+        get_consumers(d, request, answer);
     } else {
         refuse(answer, 404, "there is no %.200s", path);
     }
@@ -408,10 +483,13 @@ void hr__control_answer(void *user, const struct hr_http_request *request,
 {
     struct hr_dispatcher_process *d = user;
     bool drains = strcmp(request->path, "/v1/drain") == 0;
+    bool evicts = strcmp(request->path, "/v1/evict") == 0;
 
     if (drains && request->post)
         drain(d, request, answer);
-    else if (drains || request->post)
+    else if (evicts && request->post)
+        evict(d, request, answer);
+    else if (drains || evicts || request->post)
         refuse(answer, 405, "%.200s does not take this method", request->path);
     else
         get(d, request, answer);

@@ -71,6 +71,38 @@ hr__control_read_drain(const char *text, size_t bytes,
     return code;
 }
 
+/* A name of a request; HR_ERR_FORMAT. */
+static enum hr_err get_name(const struct hr_doc *doc, const char *key, char *to,
+                            size_t room, struct hr_error *reterr)
+{
+    const char *name = hr__doc_get_string(doc, key);
+
+    if (name == NULL || strlen(name) >= room)
+        return hr__fail(reterr, HR_ERR_FORMAT,
+                        "expected {\"job\": NAME, \"consumer\": NAME}, as /v1/consumers "
+                        "says them");
+    memcpy(to, name, strlen(name) + 1);
+    return HR_OK;
+}
+
+enum hr_err
+hr__control_read_evict(const char *text, size_t bytes,
+                       struct hr_control_consumer *ret_consumer, struct hr_error *reterr)
+{
+    struct hr_control_consumer c;
+    struct hr_doc *doc;
+    enum hr_err code;
+
+    HR_TRY(hr__doc_parse(text, bytes, "request.json", &doc, reterr));
+    code = get_name(doc, "job", c.job, sizeof c.job, reterr);
+    if (code == HR_OK)
+        code = get_name(doc, "consumer", c.name, sizeof c.name, reterr);
+    hr__doc_destroy(doc);
+    if (code == HR_OK)
+        *ret_consumer = c;
+    return code;
+}
+
 /* ---- /v1/status ---- */
 
 static enum hr_err wrong(const char *key, struct hr_error *reterr)

@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from service_support import LONG, Service, begin, free_port, wait_until
+from service_support import LONG, Service, ask, begin, free_port, wait_until
 from support import graph, headrace, main, one_line, run, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
@@ -244,6 +244,33 @@ def a_consumer_that_was_evicted_while_it_slept_is_refused():
         first.begin()  # which is what it does
         second.end()
         first.end()
+        check_union([first, second], expected(text))
+
+
+@test
+def a_user_sees_consumers_and_may_evict_one():
+    text = numbers("asked", 20000)
+    with service(2, "--control", "127.0.0.1:0") as s:
+        control = ["--control", s.dispatcher.control]
+        first = Consumer(s, text, "first", "asked", every=10)
+        got_some(first, 30)
+        second = Consumer(s, text, "second", "asked", every=10)
+        got_some(second, 30)
+        status, body = ask(s, "/v1/consumers")
+        known = {consumer["consumer"]: consumer for consumer in json.loads(body)["consumers"]}
+        assert status == 200 and sorted(known) == ["first", "second"], body
+        assert known["first"]["connected"] and known["first"]["checkpoint"] > 0 and known["first"]["job"] == "asked"
+        page = json.loads(ask(s, "/v1/consumers?limit=1")[1])
+        assert [consumer["consumer"] for consumer in page["consumers"]] == ["first"] and page["next"] == 1
+        page = json.loads(ask(s, "/v1/consumers?limit=1&after=1")[1])
+        assert [consumer["consumer"] for consumer in page["consumers"]] == ["second"] and page["next"] == 0
+        one_line(run("evict", "asked", "third", *control, code=1), "no job 'asked' with a consumer 'third' is in use here")
+        assert ask(s, "/v1/evict", "POST", '{"job": "asked"}')[0] == 400 and ask(s, "/v1/evict")[0] == 405
+        assert run("evict", "asked", "first", *control).stdout == "first is evicted from asked\n"
+        assert "it was evicted or replaced" in first.end(1)
+        first.begin()
+        first.end()
+        second.end()
         check_union([first, second], expected(text))
 
 
