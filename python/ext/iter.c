@@ -666,6 +666,111 @@ static PyObject *iter_save(PyObject *self, PyObject *unused)
     return iter_text(iter, hr_iter_save);
 }
 
+/* ---- one of several consumers ---- */
+
+/* What is asked of a dispatcher, and the answer. */
+struct question {
+    enum hr_err (*ask)(struct hr_iter *iter, struct question *question,
+                       struct hr_error *reterr);
+    uint64_t number;
+    bool yes;
+};
+
+#define SLICE_NS (EXT_SLICE_MS * (uint64_t)1000000)
+
+static enum hr_err
+ask_committed(struct hr_iter *iter, struct question *question, struct hr_error *reterr)
+{
+    return hr_iter_committed(iter, SLICE_NS, &question->number, reterr);
+}
+
+static enum hr_err
+ask_due(struct hr_iter *iter, struct question *question, struct hr_error *reterr)
+{
+    return hr_iter_commit_due(iter, SLICE_NS, &question->yes, reterr);
+}
+
+static enum hr_err
+ask_commit(struct hr_iter *iter, struct question *question, struct hr_error *reterr)
+{
+    (void)question;
+    return hr_iter_commit(iter, SLICE_NS, reterr);
+}
+
+/* Waits for the answer, serving signals. -1 with an exception set. A time-out with a
+ * message is the run's own. */
+static int wait_answer(struct ext_iter *iter, struct question *question)
+{
+    struct hr_error error;
+    enum hr_err code;
+    bool raised = false;
+
+    if (enter(iter) < 0)
+        return -1;
+    do {
+        error = (struct hr_error){0};
+        Py_BEGIN_ALLOW_THREADS;
+        code = question->ask(iter->iter, question, &error);
+        Py_END_ALLOW_THREADS;
+        raised = code == HR_ERR_TIMEOUT && PyErr_CheckSignals() < 0;
+    } while (code == HR_ERR_TIMEOUT && error.message[0] == '\0' && !raised &&
+             !atomic_load(&iter->cancelled));
+    if (!raised && code != HR_OK)
+        ext_raise(state_of(iter), &error, NULL, NULL);
+    if (leave(iter) < 0 || raised || code != HR_OK)
+        return -1;
+    return 0;
+}
+
+static PyObject *iter_committed(PyObject *self, PyObject *unused)
+{
+    struct question question = {.ask = ask_committed};
+
+    (void)unused;
+    if (wait_answer(of(self), &question) < 0)
+        return NULL;
+    return PyLong_FromUnsignedLongLong(question.number);
+}
+
+static PyObject *iter_commit_due(PyObject *self, PyObject *unused)
+{
+    struct question question = {.ask = ask_due};
+
+    (void)unused;
+    if (wait_answer(of(self), &question) < 0)
+        return NULL;
+    return PyBool_FromLong(question.yes);
+}
+
+static PyObject *iter_commit(PyObject *self, PyObject *unused)
+{
+    struct question question = {.ask = ask_commit};
+
+    (void)unused;
+    if (wait_answer(of(self), &question) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *iter_resume(PyObject *self, PyObject *text)
+{
+    struct ext_iter *iter = of(self);
+    const char *state = PyUnicode_AsUTF8AndSize(text, NULL);
+    struct hr_error error = {0};
+    enum hr_err code;
+
+    if (state == NULL || enter(iter) < 0)
+        return NULL;
+    code = hr_iter_resume(iter->iter, state, &error);
+    if (leave(iter) < 0)
+        return NULL;
+    if (code != HR_OK)
+        return ext_raise(state_of(iter), &error, NULL, NULL);
+    Py_RETURN_NONE;
+}
+
+/* ---- the rest ---- */
+
 static PyObject *iter_seed(PyObject *self, PyObject *number)
 {
     struct ext_iter *iter = of(self);
@@ -783,6 +888,15 @@ static PyMethodDef iter_methods[] = {
      "stats() return the last values. From within its own user code it cancels only."},
     {"save",       iter_save,       METH_NOARGS,
      "save() -> str\n--\n\nWhere the consumer stands, as JSON for the option state." },
+    {"committed",  iter_committed,  METH_NOARGS,
+     "committed() -> int\n--\n\n"
+     "The number of the checkpoint that counts; see hr_iter_committed."              },
+    {"resume",     iter_resume,     METH_O,
+     "resume(state)\n--\n\nFrom that checkpoint; see hr_iter_resume."                },
+    {"commit_due", iter_commit_due, METH_NOARGS,
+     "commit_due() -> bool\n--\n\nWhether no batch comes before a commit."           },
+    {"commit",     iter_commit,     METH_NOARGS,
+     "commit()\n--\n\nAll batches of next() so far; see hr_iter_commit."             },
     {"stats",      iter_stats,      METH_NOARGS,
      "stats() -> dict\n--\n\nWhat happened; see struct hr_iter_stats."               },
     {"demand",     iter_demand,     METH_O,

@@ -57,6 +57,7 @@ static const struct option {
     OPTION(service_tls_cert, OPTION_TEXT),
     OPTION(service_tls_key, OPTION_TEXT),
     OPTION(service_compress, OPTION_TEXT),
+    OPTION(service_consumer, OPTION_TEXT),
 #undef OPTION
 };
 

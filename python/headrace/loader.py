@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, Self, TypeVar, Unpack
 
 from . import _headrace, batch, build, hints, share, states
-from ._types import Demand, Even, Strictness
+from ._types import Demand, Even, PathLike, Strictness
 from .batch import Batch, Form
 from .equal_steps import EqualSteps
 from .errors import (
@@ -29,6 +29,7 @@ from .errors import (
     CodeError,
     HeadraceError,
     StateError,
+    StateMismatchError,
     UnsupportedError,
     translated,
 )
@@ -40,6 +41,7 @@ from .timed import within
 
 if TYPE_CHECKING:
     from .async_loop import AsyncLoop
+    from .consumer import Consumer
     from .fleet import Member
     from .host import Host
     from .live_code import LiveCode
@@ -154,6 +156,11 @@ class Loader(Generic[B]):
         if any(n.code is not None and hasattr(n.code.fn, "reader") for n in self._built.nodes):
             self._built = build.build(pipeline._node)  # to read the iterable in a separate pass
         self._equal_steps: EqualSteps | None = None
+        self._consumer: Consumer | None = None
+        if options.get("service_consumer") is not None:
+            from .consumer import Consumer
+
+            self._consumer = Consumer(self)
         self._take_share(options)
         self._order = self._live_order(options)
         self._placed = False  # whether it is known where user code runs
@@ -193,7 +200,7 @@ class Loader(Generic[B]):
             with translated():
                 self._epoch_size = self._built.graph.epoch_size(self._engine)
             return
-        found = share.find(options.get("shard", "auto"))
+        found = share.find(options.get("shard", "auto") if self._consumer is None else None)
         self.rank, self.world, _ = found
         self._engine |= {"rank": self.rank, "world": self.world}
         self.even = "pad" if options.get("eval") else even or self._equal(options)
@@ -286,12 +293,14 @@ class Loader(Generic[B]):
         its batch comes with the next one."""
         from .async_loop import AsyncLoop
 
+        self._refuse_consumer("async for")
         loop = AsyncLoop(self)
         self._async = weakref.ref(loop)
         return loop
 
     def epoch(self, number: int) -> Iterator[Any]:
         """The batches of epoch `number` (from 0) alone."""
+        self._refuse_consumer("epoch()")
         self.set_epoch(number)
         return self._with_others(self._start(number, 1))
 
@@ -301,6 +310,7 @@ class Loader(Generic[B]):
     def set_epoch(self, number: int) -> None:
         """Start the next run with epoch `number`, like torch's DistributedSampler.
         A loaded state that lies in that epoch is kept."""
+        self._refuse_consumer("set_epoch()")
         if isinstance(number, bool) or not hasattr(number, "__index__") or not 0 <= number < 1 << 63:
             raise ArgumentError(f"an epoch is a number from 0, not {number!r}", param="epoch")
         self._stop_run()
@@ -318,6 +328,8 @@ class Loader(Generic[B]):
 
     def _start_run(self, first: int | None, epochs: int | None) -> Run:
         self._refuse_closed()
+        if self._consumer is not None:
+            return self._start_consumer(self._consumer)
         self._stop_run(replaced=True)
         self._choose_seed()
         self._warn_of_epochs(self._next_epoch if first is None else first, epochs)
@@ -347,6 +359,35 @@ class Loader(Generic[B]):
             self._progress.begin(run)
         return run
 
+    def _start_consumer(self, consumer: Consumer) -> Run:
+        state, self._state = self._state, None
+        if self._run is not None and consumer.untaken is False:
+            self._stop_run(replaced=True)
+        self._choose_seed()
+        run = consumer.begin(self._epochs, state["engine"] if state is not None else None)
+        self._run = weakref.ref(run)
+        if self._progress is not None:
+            self._progress.begin(run)
+        return run
+
+    def _ask_run(self) -> Run:
+        """A run that only asks, so far, which checkpoint of this consumer counts."""
+        self._refuse_closed()
+        self._choose_seed()
+        return Run(self, 0, self._epochs, None)
+
+    def _refuse_consumer(self, what: str) -> None:
+        if self._consumer is not None:
+            raise UnsupportedError(
+                f"{what}: a loader with service_consumer= gets what comes next of all epochs, in a plain for",
+                param="service_consumer",
+            )
+
+    def _the_consumer(self) -> Consumer:
+        if self._consumer is None:
+            raise StateError("only a loader with service_consumer= commits; others save state_dict() alone")
+        return self._consumer
+
     def _fleet_lost(self) -> None:
         """In a thread: no batch can come from the fleet any more."""
         run = self._current()
@@ -356,7 +397,7 @@ class Loader(Generic[B]):
     def _choose_seed(self) -> None:
         """Where none was given: torch's, if it is imported. Ranks need an equal one, so theirs is 0."""
         torch = sys.modules.get("torch")
-        if not self._seeded and self.world == 1 and torch is not None:
+        if not self._seeded and self.world == 1 and torch is not None and self._consumer is None:
             self._engine["seed"] = torch.initial_seed() & ((1 << 63) - 1)
         self._seeded = True
 
@@ -390,6 +431,8 @@ class Loader(Generic[B]):
             if self._progress is not None:
                 self._progress.end(run)
         self._last = None
+        if self._consumer is not None:
+            return
         if finished and run.first == 0:
             hints.note_first_epoch(self.pipeline._node, self._built, self._engine)
         if finished and run.epochs is not None:
@@ -479,6 +522,8 @@ class Loader(Generic[B]):
 
     def __len__(self) -> int:
         """Batches that one `for` gives. TypeError if that is known only at run time, or epochs=None."""
+        if self._consumer is not None:
+            raise UnknownLengthError("how many batches a consumer gets is not known: others take the rest")
         batches = self._epoch_size["batches_least" if self.even == "steps" else "batches"]
         if batches < 0 or self._epochs is None:
             raise UnknownLengthError(
@@ -506,6 +551,8 @@ class Loader(Generic[B]):
     def _state_now(self) -> dict[str, Any]:
         """The position after the last batch that was taken from the run."""
         self._choose_seed()
+        if self._consumer is not None:
+            return self._state_json({"first": 0, "at": 0, "epochs": self._epochs, "engine": self._consumer.save()})
         if self._state is not None:
             return self._state_json(self._state)
         run = self._current()
@@ -557,14 +604,55 @@ class Loader(Generic[B]):
         self._refuse_closed()
         state = states.check(state)
         states.refuse_others(state, self._built, self._engine["seed"] if self._seeded else state["seed"])
-        states.refuse_ranks(state, *self._place())
-        self._stop_run()
+        if self._consumer is None:
+            states.refuse_ranks(state, *self._place())
+        elif not states.is_consumers(state):
+            raise StateMismatchError("the state is not of one of several consumers", param="service_consumer")
+        if self._consumer is None or not self._consumer.untaken:
+            self._stop_run()
         self._engine["seed"], self._seeded = state["seed"], True
         self._last = None
         self._next_epoch = state["first"]
         self._state = {k: state[k] for k in ("first", "at", "epochs", "engine")}
         if state["engine"] is None:
             self._state = None
+
+    # ---- one of several consumers ----
+
+    @property
+    def commit_due(self) -> bool:
+        """Whether no batch comes before the batches so far are committed: others may wait for that. Then the loop must
+        `commit`; its next step would raise StateError. Waits until that is known or a batch is there."""
+        return self._the_consumer().is_due()
+
+    def commit(self, path: PathLike) -> contextlib.AbstractContextManager[str]:
+        """Commits all batches that the loop has received, with a checkpoint of theirs.
+
+            with loader.commit("a.pt") as aside:
+                torch.save({"model": model.state_dict(), "loader": loader.state_dict()}, aside)
+
+        The body writes the checkpoint to the path that it is given, beside `path`. Then the dispatcher is told, and
+        when it has answered the file replaces the one at `path`. After a crash anywhere between, `checkpoint` finds
+        the one that counts.
+
+        Raises:
+            CancelledError: this consumer was evicted or replaced; go back to its committed checkpoint.
+        """
+        return self._the_consumer().commit(path)
+
+    def checkpoint(self, path: PathLike) -> str | None:
+        """The committed checkpoint of this consumer, put in place at `path`; None if there is none. Before a loop:
+
+            found = loader.checkpoint("a.pt")
+            if found is not None:
+                saved = torch.load(found)
+                model.load_state_dict(saved["model"])
+                loader.load_state_dict(saved["loader"])
+
+        Raises:
+            StateError: the checkpoint that was committed is not there.
+        """
+        return self._the_consumer().checkpoint(path)
 
     # ---- ends ----
 
@@ -597,6 +685,8 @@ class Loader(Generic[B]):
             self._starting.wait()
         try:
             self._stop_run()
+            if self._consumer is not None:
+                self._consumer.close()
         finally:
             self._drop_host()
             if self._order is not None and self._order.code is not None:

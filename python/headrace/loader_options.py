@@ -37,6 +37,8 @@ class LoaderOptions(TypedDict, total=False):
     demand: Demand
     ledger: PathLike | None
     service: str | None
+    service_job: str | None
+    service_consumer: str | None
     service_token_file: PathLike | None
     service_tls_ca: PathLike | None
     service_tls_name: str | None
@@ -123,6 +125,7 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
         raise ArgumentError(
             f"loader(): service is the 'host:port' of a dispatcher, not {service!r:.60}", param="service"
         )
+    _check_consumer(options)
     for name in _SERVICE_FILES:
         if not isinstance(options.get(name), (str, os.PathLike, type(None))):
             raise ArgumentError(f"loader(): {name} is the path of a file, not {options[name]!r:.60}", param=name)
@@ -187,6 +190,28 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
     return options  # type: ignore[return-value]
 
 
+def _check_consumer(options: Mapping[str, Any]) -> None:
+    for name in ("service_job", "service_consumer"):
+        if not isinstance(options.get(name), (str, type(None))):
+            raise ArgumentError(f"loader(): {name} is a name, not {options[name]!r:.60}", param=name)
+        if options.get(name) is not None and options.get("service") is None:
+            raise ArgumentError(f"loader(): {name} needs service='host:port'", param=name)
+    if options.get("service_consumer") is None:
+        return
+    if options.get("service_job") is None:
+        raise ArgumentError(
+            "loader(): service_consumer needs service_job, the name that all consumers of the run give",
+            param="service_job",
+        )
+    given = [name for name in ("shard", "even", "eval") if options.get(name) not in (None, "auto", False)]
+    if given:
+        raise ArgumentError(
+            "loader(): consumers of one run have no shares: whoever has room gets the next batches; leave out "
+            f"{given[0]}=",
+            param=given[0],
+        )
+
+
 def _check_optimize(options: Mapping[str, Any]) -> None:
     chosen = options.get("optimize", False)
     one_of("optimize", chosen, (False, True, "exact", "close", "relaxed"))
@@ -234,6 +259,9 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
         made["ledger"] = os.fspath(ledger)
     if options.get("service") is not None:
         made["service"] = options["service"]
+    for name in ("service_job", "service_consumer"):
+        if options.get(name) is not None:
+            made[name] = options.get(name)
     if options.get("service_tls_name") is not None:
         made["service_tls_name"] = options["service_tls_name"]
     if options.get("service_compress", "auto") != "auto":

@@ -208,6 +208,9 @@ class Run:
             self.close(finished=True)
             raise StopIteration
         self.given, self._moves = True, 0
+        if self._loader._consumer is not None:
+            self._loader._consumer.uncommitted += 1
+            self._loader._consumer.untaken = False
         if got.epoch != self.epoch:
             with self._lock:
                 self.epoch = max(self.epoch, got.epoch)

@@ -583,6 +583,8 @@ class Pipeline(Methods):
         demand: Demand = None,
         ledger: PathLike | None = None,
         service: str | None = None,
+        service_job: str | None = None,
+        service_consumer: str | None = None,
         service_token_file: PathLike | None = None,
         service_tls_ca: PathLike | None = None,
         service_tls_name: str | None = None,
@@ -642,6 +644,12 @@ class Pipeline(Methods):
                 calls Python functions, workers make the records up to there, or up to `distribute`, and this
                 process does the rest. Several, as "a:7070,b:7070": the next one when one is gone. None (default):
                 that of `distribute`, if any, else this process makes them.
+            service_job: the name of the run there; another loader of the same name and options is refused meanwhile.
+                None (default): a random one.
+            service_consumer: the name of this loader among several that consume the run `service_job` between them,
+                first come, first served: each batch goes to one of them, as far as they `commit`. It is the same
+                after a restart. The dispatcher needs a journal (`headrace dispatcher --journal`). None (default): the
+                run is for this loader alone.
             service_token_file: a file with the service's token; None (default): HEADRACE_TOKEN_FILE or
                 HEADRACE_TOKEN in the environment, if the service has one.
             service_tls_ca: talk TLS with the service: a PEM file with the CAs that signed its certificates; None

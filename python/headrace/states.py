@@ -84,12 +84,19 @@ def _check_engine(state: Mapping[str, Any]) -> None:
         raise FormatError("the state is damaged: its engine part does not parse", param="engine") from None
     if not isinstance(engine, dict) or engine.get("fingerprint") != state["fingerprint"]:
         raise FormatError("the state is damaged: its engine part belongs to another state", param="engine")
+    if "headrace_consumer" in engine:
+        return
     for key in ("even", "moves"):
         if not isinstance(engine.get(key), bool):
             raise FormatError(f"the state is damaged: {key} is {engine.get(key)!r:.80}", param="engine")
     for key in ("epoch", "base", "position", "world", "rank", "records"):
         if not _is_number(engine.get(key)):
             raise FormatError(f"the state is damaged: {key} is {engine.get(key)!r:.80}", param="engine")
+
+
+def is_consumers(state: Mapping[str, Any]) -> bool:
+    """Whether it is of one of several consumers of a run."""
+    return state["engine"] is not None and "headrace_consumer" in json.loads(state["engine"])
 
 
 def refuse_others(state: Mapping[str, Any], built: Built, seed: int) -> None:
@@ -112,6 +119,11 @@ def refuse_ranks(state: Mapping[str, Any], rank: int, world: int) -> None:
     if state["engine"] is None:
         return
     engine = json.loads(state["engine"])
+    if is_consumers(state):
+        raise StateMismatchError(
+            "the state belongs to one of several consumers: load it with the same service_job= and service_consumer=",
+            param="service_consumer",
+        )
     if engine["world"] == 0 or engine["even"] or (engine["rank"], engine["world"]) == (rank, world):
         return
     raise StateMismatchError(
