@@ -1,19 +1,17 @@
 """Several consumers of one run, with real processes: all batches once between them, whoever is killed."""
-import collections
 import json
 import os
 import random
-import re
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
+from consumers_support import Consumer, check_union, expected
 from service_support import LONG, Service, ask, begin, free_port, wait_until
-from support import graph, headrace, main, one_line, run, start, temp, test
+from support import graph, main, one_line, run, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
@@ -31,68 +29,9 @@ def numbers(name, n=1500, ms=0.2):
     return graph(f"{name}.yaml", NUMBERS % (n, ms))
 
 
-def expected(text, epochs=1):
-    got = temp / "expected.txt"
-    got.unlink(missing_ok=True)
-    run("run", text, "--epochs", epochs, "-q", "--batch-digests", got)
-    return got.read_text().splitlines()
-
-
 def service(workers=2, *options, journal=None, **more):
     journal = journal or temp / f"journal{rng.randrange(10**9)}"
     return Service(workers, options=["--journal", journal, *options], **more)
-
-
-class Consumer:
-    """A consumer that is started again when it was killed, and the batches of its surviving history."""
-
-    def __init__(self, service, text, name, job, epochs=1, every=0):
-        self.name, self.folder = name, temp / f"{job}.{name}"
-        self.folder.mkdir()
-        self.state = self.folder / "state"
-        self.words = ["run", text, "--epochs", epochs, "--service", service.address, "--job", job, "--consumer", name,
-                      "--state", self.state, "--save-every", every]
-        self.incarnations = 0
-        self.begin()
-
-    def begin(self, *more):
-        self.incarnations += 1
-        self.got = self.folder / f"got{self.incarnations}"
-        self.log = open(self.folder / f"log{self.incarnations}", "w+")
-        words = [headrace, *self.words, *more, "--batch-digests", self.got]
-        self.process = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=self.log, cwd=temp)
-
-    def kill(self):
-        self.process.kill()
-        self.process.communicate()
-
-    def said(self):
-        self.log.seek(0)
-        return self.log.read()
-
-    def end(self, code=0):
-        self.process.communicate(timeout=LONG)
-        assert self.process.returncode == code, f"{self.name}: {self.process.returncode}: {self.said()}"
-        return self.said()
-
-    def lines(self):
-        """What each incarnation got after its own beginning replaces what an earlier one got there. What follows the last
-        commit counts for nothing."""
-        lines = []
-        for number in range(1, self.incarnations + 1):
-            said, got = (self.folder / f"log{number}").read_text(), self.folder / f"got{number}"
-            after = re.search(r"resuming from \S+, after (\d+) batches", said)
-            some = got.read_text().splitlines() if got.exists() else []
-            if after or some:
-                lines = lines[:int(after.group(1)) if after else 0] + some
-        state = json.loads(self.state.read_text()) if self.state.exists() else {"batches": 0}
-        return lines[:state["batches"]]
-
-
-def check_union(consumers, wanted):
-    got = collections.Counter(line for consumer in consumers for line in consumer.lines())
-    wanted = collections.Counter(wanted)
-    assert got == wanted, f"{sum((wanted - got).values())} batches are lost, {sum((got - wanted).values())} are repeated"
 
 
 def got_some(consumer, count=1):
@@ -114,7 +53,7 @@ def consumers_of_different_speeds_get_all_batches_once_between_them():
     for workers in (1, 2, 3):
         for count in range(1, 5):
             with service(workers) as s:
-                several = [Consumer(s, text, f"c{i}", f"union{workers}{count}", 2, rng.choice([0, 1, 7])) for i in range(count)]
+                several = [Consumer(s.address, text, f"c{i}", f"union{workers}{count}", 2, rng.choice([0, 1, 7])) for i in range(count)]
                 for _ in range(3):
                     slow_down(several[0])
                 for consumer in several:
@@ -130,7 +69,7 @@ def whoever_is_killed_no_batch_is_lost_or_repeated():
     wanted = expected(text, 2)
     for trial in range(3):
         with service(2, "--evict-after", 1) as s:
-            several = [Consumer(s, text, f"c{i}", f"killed{trial}", 2, rng.choice([1, 3, 20])) for i in range(rng.randrange(2, 4))]
+            several = [Consumer(s.address, text, f"c{i}", f"killed{trial}", 2, rng.choice([1, 3, 20])) for i in range(rng.randrange(2, 4))]
             until, kills = time.monotonic() + LONG, 0
             while any(consumer.process.poll() is None for consumer in several):
                 assert time.monotonic() < until, f"the run hangs after {kills} kills"
@@ -158,9 +97,9 @@ def consumers_join_and_leave_during_an_epoch():
     text = numbers("leave", 4000)
     wanted = expected(text)
     with service(2) as s:
-        first = Consumer(s, text, "first", "leave", every=10)
+        first = Consumer(s.address, text, "first", "leave", every=10)
         got_some(first, 50)
-        second = Consumer(s, text, "second", "leave")
+        second = Consumer(s.address, text, "second", "leave")
         got_some(second, 30)
         first.process.send_signal(signal.SIGINT)  # commits, and leaves the rest to others at once
         first.end(130)
@@ -174,7 +113,7 @@ def a_killed_consumer_continues_from_the_checkpoint_that_counts_wherever_it_lies
     text = numbers("aside")
     wanted = expected(text)
     with service(1) as s:
-        consumer = Consumer(s, text, "a", "aside", every=5)
+        consumer = Consumer(s.address, text, "a", "aside", every=5)
         got_some(consumer, 60)
         consumer.kill()
         wait_until(lambda: consumer.state.exists())
@@ -195,7 +134,7 @@ def a_killed_consumer_continues_from_the_checkpoint_that_counts_wherever_it_lies
 def a_consumer_without_its_checkpoint_is_refused():
     text = numbers("lost")
     with service(1) as s:
-        consumer = Consumer(s, text, "a", "lost", every=5)
+        consumer = Consumer(s.address, text, "a", "lost", every=5)
         wait_until(consumer.state.exists)
         consumer.kill()
         kept = consumer.state.read_text()
@@ -218,9 +157,9 @@ def what_a_dead_consumer_had_goes_to_others_when_it_is_evicted():
     text = numbers("evicted", 3000)
     wanted = expected(text)
     with service(2, "--evict-after", 1) as s:
-        first = Consumer(s, text, "first", "evicted", every=10)
+        first = Consumer(s.address, text, "first", "evicted", every=10)
         got_some(first, 30)
-        second = Consumer(s, text, "second", "evicted")
+        second = Consumer(s.address, text, "second", "evicted")
         got_some(second)
         first.kill()
         second.end()  # it has all the rest
@@ -234,10 +173,10 @@ def what_a_dead_consumer_had_goes_to_others_when_it_is_evicted():
 def a_consumer_that_was_evicted_while_it_slept_is_refused():
     text = numbers("late", 20000)
     with service(2, "--evict-after", 1, "--events", temp / "late.events") as s:
-        first = Consumer(s, text, "first", "late", every=10)
+        first = Consumer(s.address, text, "first", "late", every=10)
         got_some(first, 30)
         first.process.send_signal(signal.SIGSTOP)
-        second = Consumer(s, text, "second", "late")
+        second = Consumer(s.address, text, "second", "late")
         wait_until(lambda: '"consumer_evicted"' in (temp / "late.events").read_text())
         first.process.send_signal(signal.SIGCONT)
         assert "consumer 'first' of job 'late': it was evicted or replaced; go back" in first.end(1)
@@ -252,9 +191,9 @@ def a_user_sees_consumers_and_may_evict_one():
     text = numbers("asked", 20000)
     with service(2, "--control", "127.0.0.1:0") as s:
         control = ["--control", s.dispatcher.control]
-        first = Consumer(s, text, "first", "asked", every=10)
+        first = Consumer(s.address, text, "first", "asked", every=10)
         got_some(first, 30)
-        second = Consumer(s, text, "second", "asked", every=10)
+        second = Consumer(s.address, text, "second", "asked", every=10)
         got_some(second, 30)
         status, body = ask(s, "/v1/consumers")
         known = {consumer["consumer"]: consumer for consumer in json.loads(body)["consumers"]}
@@ -278,7 +217,7 @@ def a_user_sees_consumers_and_may_evict_one():
 def a_second_client_with_the_same_name_is_refused():
     text = numbers("twice", 200000)
     with service(1) as s:
-        first = Consumer(s, text, "a", "twice")
+        first = Consumer(s.address, text, "a", "twice")
         got_some(first)
         words = [word if word != first.state else temp / "other.state" for word in first.words]
         one_line(run(*words, "-q", code=1), "consumer 'a' of job 'twice': it is held by a client that is alive")
@@ -312,12 +251,12 @@ def a_dispatcher_that_starts_again_knows_all_commits():
     text = numbers("restart", 2000)
     wanted = expected(text)
     with service(2) as s:
-        first = Consumer(s, text, "first", "restart", every=10)
+        first = Consumer(s.address, text, "first", "restart", every=10)
         got_some(first, 100)
         first.process.send_signal(signal.SIGINT)
         first.end(130)
         s.kill_dispatcher()
-        second = Consumer(s, text, "second", "restart")
+        second = Consumer(s.address, text, "second", "restart")
         second.end()
         check_union([first, second], wanted)
         s.kill_dispatcher()
@@ -331,7 +270,7 @@ def a_full_disk_stops_its_runs_and_no_others_and_they_go_on():
     text, other = numbers("full", 4000), graph("other.yaml", NUMBERS % (4000, 0.2))
     wanted = expected(text)
     with service(2, "--events", temp / "full.events") as s:
-        consumer = Consumer(s, text, "a", "full", every=5)
+        consumer = Consumer(s.address, text, "a", "full", every=5)
         got_some(consumer, 50)
         resource.prlimit(s.dispatcher.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
         plain = start("run", other, "-q", "--digest", "--service", s.address)
@@ -349,7 +288,7 @@ def a_damaged_or_foreign_journal_is_refused():
     journal = temp / "damaged"
     text = numbers("damaged")
     with service(1, journal=journal) as s:
-        Consumer(s, text, "a", "damaged").end()
+        Consumer(s.address, text, "a", "damaged").end()
         second = run("dispatcher", "--listen", f"127.0.0.1:{free_port()}", "--journal", journal, code=None)
         one_line(second, "another dispatcher uses the journal")
         s.dispatcher.terminate()

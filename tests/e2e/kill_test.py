@@ -17,6 +17,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
+from consumers_support import Consumer, check_union, expected
 from service_support import LONG, free_port, keep
 from support import graph, headrace, main, photos, run, source, temp, test
 
@@ -379,7 +380,7 @@ def kinds_known():
 def cases():
     """All of them, as (role, point, ordered, times)."""
     return [(role, point, ordered, times) for point in listed() for role in point.roles for ordered in (True, False) for times in (1, 2)
-            if (ordered or point.runs not in ("ordered", "ledger")) and ONLY in f"{role} {point.name}"]
+            if point.runs != "consumer" and (ordered or point.runs not in ("ordered", "ledger")) and ONLY in f"{role} {point.name}"]
 
 
 def drawn(rng):
@@ -411,6 +412,83 @@ def whoever_dies_at_a_point_no_record_is_lost_or_repeated():
         if KILLS and kills >= KILLS:
             break
     print(f"# {kills} kills in {count} cases; silent for {silence[0]:.1f} s at most: {silence[1]}", flush=True)
+
+
+# ---- several consumers of one run ----
+
+
+class Shared:
+    """Two consumers of a run, a dispatcher with a journal, and workers. One of them dies at a point."""
+
+    def __init__(self, role, point, times, rng):
+        self.role, self.point, self.left, self.rng = role, point, times, rng
+        self.kills, self.passing = 0, 1 if point in ("consumer.left", "job.found") else rng.choice([1, 1, 2, 5])
+        self.job = f"shared{rng.randrange(10**9)}"
+        self.at = f"127.0.0.1:{free_port()}"
+        self.dispatcher = self.begin("dispatcher", "--listen", self.at, "--journal", temp / self.job, "--evict-after", 1)
+        self.workers = [self.begin("worker", "--dispatcher", self.at, "--threads", 1) for _ in range(2)]
+
+    def __str__(self):
+        return f"{self.role} {self.point}:{self.passing}, two consumers"
+
+    def env(self, role):
+        """That lets a process of this role die at the point."""
+        return {"HEADRACE_KILL_AT": f"{self.point}:{self.passing}"} if role == self.role and self.left > 0 else {}
+
+    def begin(self, role, *words):
+        return subprocess.Popen([headrace, role, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                stdin=subprocess.DEVNULL, cwd=temp, env={**os.environ, **self.env(role)})
+
+    def died(self, process):
+        if process.poll() != -9:
+            return False
+        self.left -= 1
+        self.kills += 1
+        return True
+
+    def revive(self, consumer):
+        if self.died(self.dispatcher):
+            self.dispatcher = self.begin("dispatcher", "--listen", self.at, "--journal", temp / self.job, "--evict-after", 1)
+        if self.died(consumer.process):
+            consumer.begin(env=self.env("client"))
+
+    def play(self):
+        text = graph("shared_numbers.yaml", NUMBERS)
+        several = [Consumer(self.at, text, name, self.job, 2, self.rng.choice([1, 5, 40]), self.env("client") if name == "a" else None)
+                   for name in "ab"]
+        until = time.monotonic() + LONG
+        while any(consumer.process.poll() != 0 for consumer in several):
+            self.revive(several[0])
+            codes = [consumer.process.poll() for consumer in several]
+            assert set(codes) <= {None, 0, -9}, f"{self}: {codes}: {several[0].said()} {several[1].said()}"
+            assert time.monotonic() < until, f"{self}: the run hangs after {self.kills} kills"
+            time.sleep(0.004)
+        time.sleep(0.1)
+        self.revive(several[0])  # it may have died at the very end
+        check_union(several, expected(text, 2))
+
+    def close(self):
+        for process in [self.dispatcher, *self.workers]:
+            process.kill()
+            process.wait()
+
+
+@test
+def whoever_dies_at_a_point_consumers_get_each_batch_once():
+    rng, kills, every = random.Random(seed + 1), 0, [(role, point.name) for point in listed() if point.runs == "consumer" for role in point.roles]
+    every = [(role, name) for role, name in every if ONLY in f"{role} {name}"]
+    for role, name in every if KILLS or ONLY else rng.sample(every, FEW):
+        for times in (1, 2):
+            case = Shared(role, name, times, rng)
+            try:
+                case.play()
+            finally:
+                case.close()
+            assert case.kills > 0 or case.passing > 1, f"{case}: it is not passed"
+            kills += case.kills
+            if ONLY or KILLS:
+                print(f"# {case.kills} kills: {case}", flush=True)
+    print(f"# {kills} kills", flush=True)
 
 
 main()
