@@ -534,7 +534,7 @@ static void report(struct run *run, int code)
 static void report_already_complete(const struct run *run, int code)
 {
     if (code == CLI_OK && run->result.resumed && run->records == 0 &&
-        !run->options->quiet)
+        !run->options->quiet && run->options->consumer == NULL)
         fprintf(stderr,
                 "headrace: the run of %s is already complete; remove the file to start "
                 "over\n",
