@@ -224,17 +224,18 @@ hr_iter_save(const struct hr_iter *iter, char **ret_json, struct hr_error *reter
 
 /*
  * A run that is one of several consumers (options.service_consumer) commits what it has
- * consumed, in three steps, so that trainer and dispatcher agree after any crash:
+ * consumed, so that trainer and dispatcher agree after any crash:
  *
- *     hr_iter_save(iter, &state, &error);     // write it aside, with the trainer's own
- * state hr_iter_commit(iter, UINT64_MAX, &error);
- *                                             // rename it into place
+ *     hr_iter_save(iter, &state, &error);
+ *     ... write it aside, with the trainer's own state, and fsync ...
+ *     hr_iter_commit(iter, UINT64_MAX, &error);
+ *     ... rename it into place ...
  *
  * A trainer that starts again may have a checkpoint in place and another one aside: the
  * number that hr_iter_committed() returns is the one that counts. These functions wait
- * for the dispatcher up to `timeout_ns`, then HR_ERR_TIMEOUT
- * without a message; call them again.
- * HR_ERR_STATE in runs of another kind. Else they fail as hr_iter_next does.
+ * for the dispatcher up to `timeout_ns`, then return HR_ERR_TIMEOUT without a message;
+ * call them again. HR_ERR_STATE in runs of another kind. Else they fail as hr_iter_next
+ * does.
  *
  * Of what the other consumers take, and when, nothing is known: such a run has no order.
  */

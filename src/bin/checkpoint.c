@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,14 +18,14 @@
 #define WAIT_NS 250000000ull /* then it looks what it waits for */
 
 struct aside {
-    char path[2080];
+    char path[PATH_MAX + 32];
 };
 
 static struct aside aside_of(const char *path, uint64_t number)
 {
     struct aside aside;
 
-    snprintf(aside.path, sizeof(aside.path), "%.2047s.%llu", path,
+    snprintf(aside.path, sizeof(aside.path), "%.*s.%llu", PATH_MAX, path,
              (unsigned long long)number);
     return aside;
 }
@@ -40,7 +41,7 @@ static int failed(const struct hr_error *error)
 static int sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char folder[2048] = ".";
+    char folder[PATH_MAX] = ".";
     int fd, error;
 
     if (slash != NULL)
