@@ -57,6 +57,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     for (size_t i = 0; i < status->job_count; i++)
         if (strlen(status->jobs[i].name) >= sizeof status->jobs[i].name)
             abort();
+    for (size_t i = 0; i < status->consumer_count; i++)
+        if (strlen(status->consumers[i].job) >= sizeof status->consumers[i].job ||
+            strlen(status->consumers[i].name) >= sizeof status->consumers[i].name)
+            abort();
     hr__control_status_free(status);
     return 0;
 }

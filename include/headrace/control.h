@@ -1,10 +1,10 @@
 /*
- * headrace/control.h - asking a running dispatcher over its control port: what workers
- * and jobs it has, and letting a worker finish and leave.
+ * headrace/control.h - asking a running dispatcher over its control port: what workers,
+ * jobs and consumers it has, and letting a worker finish and leave.
  *
  * The port speaks HTTP and JSON (docs/control.json describes it); these functions are
- * what the commands status, workers, jobs, drain and top use. They block until the
- * answer has come, or options.timeout_ns has passed.
+ * what the commands status, workers, jobs, consumers, drain and top use. They block until
+ * the answer has come, or options.timeout_ns has passed.
  */
 #ifndef HR_CONTROL_H
 #define HR_CONTROL_H
@@ -47,13 +47,27 @@ struct hr_control_job {
                   */
 };
 
+/* One of several consumers of a run (hr_iter_options.service_consumer) that is in use: a
+ * client of it is connected, or a consumer has splits of it. */
+struct hr_control_consumer {
+    char job[129], name[129];
+    bool connected;      /* its client is */
+    uint64_t generation; /* of its incarnation, counted over all consumers of the run */
+    uint64_t checkpoint; /* number of the last committed one; 0: none */
+    uint64_t splits, splits_taken; /* that it has not committed; of those, taken whole */
+    uint64_t reserved[4];          /* zero */
+};
+
 struct hr_control_status {
     char version[64], address[256];
     double uptime_seconds;
     uint64_t connections, connections_max, clients, positions_finished;
     struct hr_control_worker *workers;
-    struct hr_control_job *jobs;
+    struct hr_control_job *jobs; /* that have one client each */
     size_t worker_count, job_count;
+    struct hr_control_consumer *consumers; /* in order of their runs */
+    size_t consumer_count;
+    uint64_t jobs_known; /* `jobs`, and the runs that have several consumers */
 };
 
 /* HR_ERR_IO, HR_ERR_TIMEOUT, HR_ERR_DENIED (the token), HR_ERR_FORMAT (another program

@@ -293,11 +293,11 @@ static enum hr_err
 load_job(struct hr_dispatcher_process *d, const struct hr_journal_job *about,
          struct hr_bound_job **ret_job, struct hr_error *reterr)
 {
-    struct hr_bound_job *job;
+    struct hr_bound_job **at = &d->bound, *job;
     uint32_t count = 0;
     enum hr_err code;
 
-    for (job = d->bound; job != NULL; job = job->next)
+    for (; *at != NULL; at = &(*at)->next)
         count++;
     if (count >= d->jobs_max)
         return hr__fail(reterr, HR_ERR_LIMIT, "the dispatcher has its %u jobs",
@@ -311,8 +311,8 @@ load_job(struct hr_dispatcher_process *d, const struct hr_journal_job *about,
         free_job(job);
         return code;
     }
-    job->next = d->bound;
-    d->bound = job;
+    job->number = d->bound_number++;
+    *at = job;
     *ret_job = job;
     return HR_OK;
 }

@@ -21,6 +21,7 @@ struct hr_dispatcher_process;
 
 struct hr_bound_job {
     struct hr_bound_job *next;
+    uint64_t number; /* from 0 on, in order of loading, as the list is */
     struct hr_journal_job about;
     struct hr_binder binder;
     char *names[HR_BOUND_CONSUMERS]; /* of consumers, by rank */

@@ -82,14 +82,31 @@ static void add_job(const struct hr_dispatcher_job *job, const struct hr_lease_j
                  hr__lease_job_is_done(role) ? "true" : "false");
 }
 
+static void
+add_consumer(const struct hr_bound_job *job, uint32_t rank, struct hr_str *out)
+{
+    const struct hr_bind_consumer *consumer = &job->binder.consumers[rank];
+
+    hr__str_add(out, "{\"job\":");
+    hr__str_add_json(out, job->about.name, strlen(job->about.name));
+    hr__str_add(out, ",\"consumer\":");
+    hr__str_add_json(out, job->names[rank], strlen(job->names[rank]));
+    hr__str_addf(out,
+                 ",\"connected\":%s,\"generation\":%u,\"checkpoint\":%llu,"
+                 "\"splits\":%u,\"splits_taken\":%u}",
+                 consumer->peer != 0 ? "true" : "false", consumer->generation,
+                 (unsigned long long)consumer->committed, consumer->bound,
+                 consumer->taken);
+}
+
 /* ---- lists, in pieces ---- */
 
-/* Of struct hr_http_place: which list, and whether another one follows it. */
+/* Of struct hr_http_place: which list. */
 enum part {
     WORKERS = 1,
     JOBS,
-    WORKERS_OF_STATUS, /* followed by its jobs */
-    JOBS_OF_STATUS,
+    CONSUMERS,
+    OF_STATUS = 4, /* a flag: the lists after this one follow */
 };
 
 static bool is_full(const struct hr_http_place *place)
@@ -140,13 +157,55 @@ static bool add_jobs(const struct hr_dispatcher_process *d, struct hr_http_place
     return job == NULL || is_full(place);
 }
 
-static void begin_list(enum part part, const struct hr_control_page *page,
+/* The rank of the job's first consumer after this place of the list. */
+static uint32_t rank_after(const struct hr_bound_job *job, uint64_t place)
+{
+    uint64_t first = job->number * HR_BOUND_CONSUMERS;
+
+    if (place <= first)
+        return 0;
+    return place - first < job->count ? (uint32_t)(place - first) : job->count;
+}
+
+/* The same for consumers, in order of their jobs' numbers, then of their ranks. */
+static bool add_consumers(const struct hr_dispatcher_process *d,
+                          struct hr_http_place *place, int *left, struct hr_str *out)
+{
+    for (const struct hr_bound_job *job = d->bound; job != NULL; job = job->next)
+        for (uint32_t rank = rank_after(job, place->number); rank < job->count; rank++) {
+            if (*left <= 0 || is_full(place))
+                return is_full(place);
+            hr__str_add(out, place->count++ > 0 ? "," : "");
+            add_consumer(job, rank, out);
+            place->number = job->number * HR_BOUND_CONSUMERS + rank + 1;
+            *left -= ENTRY;
+        }
+    place->number = 0; /* nothing follows */
+    return true;
+}
+
+static bool add_entries(const struct hr_dispatcher_process *d,
+                        struct hr_http_place *place, int *left, struct hr_str *out)
+{
+    switch (place->part & ~(uint32_t)OF_STATUS) {
+    case WORKERS:
+        return add_workers(d, place, left, out);
+    case JOBS:
+        return add_jobs(d, place, left, out);
+    default:
+        return add_consumers(d, place, left, out);
+    }
+}
+
+static void begin_list(uint32_t part, const struct hr_control_page *page,
                        struct hr_http_place *place, struct hr_str *out)
 {
+    static const char *const names[] = {
+        [WORKERS] = "workers", [JOBS] = "jobs", [CONSUMERS] = "consumers"};
+
     *place =
         (struct hr_http_place){.number = page->after, .limit = page->limit, .part = part};
-    hr__str_add(out,
-                part == JOBS || part == JOBS_OF_STATUS ? "\"jobs\":[" : "\"workers\":[");
+    hr__str_addf(out, "\"%s\":[", names[part & ~(uint32_t)OF_STATUS]);
 }
 
 static bool add_piece(void *user, struct hr_http_place *place, struct hr_str *out)
@@ -154,27 +213,22 @@ static bool add_piece(void *user, struct hr_http_place *place, struct hr_str *ou
     const struct hr_dispatcher_process *d = user;
     int left = PIECE;
 
-    bool status = place->part == WORKERS_OF_STATUS || place->part == JOBS_OF_STATUS;
-
-    if ((place->part == WORKERS || place->part == WORKERS_OF_STATUS) &&
-        !add_workers(d, place, &left, out))
-        return true;
-    if (place->part == WORKERS_OF_STATUS) {
-        hr__str_add(out, "],");
-        begin_list(JOBS_OF_STATUS, &(struct hr_control_page){.limit = place->limit},
+    while (add_entries(d, place, &left, out)) {
+        hr__str_add(out, "]");
+        if ((place->part & OF_STATUS) == 0)
+            hr__str_addf(out, ",\"next\":%llu", (unsigned long long)place->number);
+        if ((place->part & OF_STATUS) == 0 || place->part == (CONSUMERS | OF_STATUS)) {
+            hr__str_add(out, "}\n");
+            return false;
+        }
+        hr__str_add(out, ",");
+        begin_list(place->part + 1, &(struct hr_control_page){.limit = place->limit},
                    place, out);
     }
-    if ((place->part == JOBS || place->part == JOBS_OF_STATUS) &&
-        !add_jobs(d, place, &left, out))
-        return true;
-    hr__str_add(out, "]");
-    if (!status)
-        hr__str_addf(out, ",\"next\":%llu", (unsigned long long)place->number);
-    hr__str_add(out, "}\n");
-    return false;
+    return true;
 }
 
-static void add_lists(enum part part, const struct hr_control_page *page,
+static void add_lists(uint32_t part, const struct hr_control_page *page,
                       struct hr_http_answer *answer)
 {
     begin_list(part, page, &answer->place, &answer->body);
@@ -183,8 +237,29 @@ static void add_lists(enum part part, const struct hr_control_page *page,
 
 /* ---- status ---- */
 
+/* Of jobs that have one client each, and of jobs of several consumers. */
+struct counts {
+    size_t jobs, clients;        /* of both kinds; clients are connected */
+    size_t consumers, connected; /* of the second kind */
+};
+
+static struct counts count_all(const struct hr_dispatcher_process *d)
+{
+    struct counts c = {.jobs = d->role.job_count, .clients = d->role.client_count};
+
+    for (const struct hr_bound_job *job = d->bound; job != NULL; job = job->next) {
+        c.jobs++;
+        c.consumers += job->count;
+        for (uint32_t rank = 0; rank < job->count; rank++)
+            c.connected += job->binder.consumers[rank].peer != 0;
+    }
+    c.clients += c.connected;
+    return c;
+}
+
 static void add_status(const struct hr_dispatcher_process *d, struct hr_str *out)
 {
+    const struct counts counts = count_all(d);
     struct hr_net_counts net;
 
     hr__net_counts(d->base.net, &net);
@@ -192,9 +267,9 @@ static void add_status(const struct hr_dispatcher_process *d, struct hr_str *out
                  "\"version\":\"" HR_VERSION "\",\"address\":\"%s\","
                  "\"connections\":%u,\"connections_max\":%u,\"clients\":%zu,"
                  "\"worker_count\":%u,\"job_count\":%zu,\"jobs_max\":%u,"
-                 "\"positions_finished\":%llu,",
-                 hr__net_address(d->base.net), net.open, d->peers_max,
-                 d->role.client_count, d->worker_count, d->role.job_count, d->jobs_max,
+                 "\"consumer_count\":%zu,\"positions_finished\":%llu,",
+                 hr__net_address(d->base.net), net.open, d->peers_max, counts.clients,
+                 d->worker_count, counts.jobs, d->jobs_max, counts.consumers,
                  (unsigned long long)d->role.counts.positions_finished);
     add_number(out, "uptime_seconds", seconds_since(d->started_ns));
     hr__str_add(out, ",");
@@ -276,14 +351,18 @@ static void add_connections(const struct hr_dispatcher_process *d, struct hr_str
 
 static void add_metrics(const struct hr_dispatcher_process *d, struct hr_str *out)
 {
+    const struct counts counts = count_all(d);
+
     metric(out, "build_info", "gauge", "The release.", "{version=\"" HR_VERSION "\"}", 1);
     gauge(out, "uptime_seconds", "Since the dispatcher began.",
           seconds_since(d->started_ns));
     gauge(out, "workers", "Connected workers.", d->worker_count);
     gauge(out, "workers_draining", "Workers that get no more leases.",
           (double)d->role.leaving_count);
-    gauge(out, "clients", "Connected clients.", (double)d->role.client_count);
-    gauge(out, "jobs", "Known jobs.", (double)d->role.job_count);
+    gauge(out, "clients", "Connected clients.", (double)counts.clients);
+    gauge(out, "consumers", "Connected clients of runs that have several consumers.",
+          (double)counts.connected);
+    gauge(out, "jobs", "Known jobs.", (double)counts.jobs);
     gauge(out, "positions_in_work", "Positions leased and not sent yet.",
           (double)d->role.outstanding);
     add_leases(&d->role.counts, out);
@@ -347,74 +426,21 @@ static void drain(struct hr_dispatcher_process *d, const struct hr_http_request 
 static void evict(struct hr_dispatcher_process *d, const struct hr_http_request *request,
                   struct hr_http_answer *answer)
 {
-    struct hr_control_consumer consumer;
+    struct hr_control_evict evicted;
     struct hr_error error = {0};
 
-    if (hr__control_read_evict(request->body, request->body_bytes, &consumer, &error) !=
+    if (hr__control_read_evict(request->body, request->body_bytes, &evicted, &error) !=
         HR_OK) {
         refuse(answer, 400, "%s", error.message);
         return;
     }
-    if (hr__bound_evict(d, consumer.job, consumer.name, &error) != HR_OK) {
+    if (hr__bound_evict(d, evicted.job, evicted.consumer, &error) != HR_OK) {
         refuse(answer, 404, "%s", error.message);
         return;
     }
     hr__str_add(&answer->body, "{\"evicted\":");
-    hr__str_add_json(&answer->body, consumer.name, strlen(consumer.name));
+    hr__str_add_json(&answer->body, evicted.consumer, strlen(evicted.consumer));
     hr__str_add(&answer->body, "}\n");
-}
-
-static void
-add_consumer(const struct hr_bound_job *job, uint32_t rank, struct hr_str *out)
-{
-    const struct hr_bind_consumer *consumer = &job->binder.consumers[rank];
-
-    hr__str_add(out, "{\"job\":");
-    hr__str_add_json(out, job->about.name, strlen(job->about.name));
-    hr__str_add(out, ",\"consumer\":");
-    hr__str_add_json(out, job->names[rank], strlen(job->names[rank]));
-    hr__str_addf(out,
-                 ",\"connected\":%s,\"generation\":%u,\"checkpoint\":%llu,"
-                 "\"splits\":%u,\"splits_taken\":%u}",
-                 consumer->peer != 0 ? "true" : "false", consumer->generation,
-                 (unsigned long long)consumer->committed, consumer->bound,
-                 consumer->taken);
-}
-
-/* Of the jobs in memory; numbered over all of them. */
-static void add_consumers(const struct hr_dispatcher_process *d,
-                          const struct hr_control_page *page, struct hr_str *out)
-{
-    uint64_t number = 0, count = 0, next = 0;
-    uint64_t limit = page->limit < HR_CONTROL_LIMIT ? page->limit : HR_CONTROL_LIMIT;
-
-    hr__str_add(out, "{\"consumers\":[");
-    for (const struct hr_bound_job *job = d->bound; job != NULL; job = job->next)
-        for (uint32_t rank = 0; rank < job->count; rank++) {
-            if (++number <= page->after)
-                continue;
-            if (count == limit) {
-                next = number - 1;
-                goto out;
-            }
-            hr__str_add(out, count++ > 0 ? "," : "");
-            add_consumer(job, rank, out);
-        }
-out:
-    hr__str_addf(out, "],\"next\":%llu}\n", (unsigned long long)next);
-}
-
-static void
-get_consumers(const struct hr_dispatcher_process *d,
-              const struct hr_http_request *request, struct hr_http_answer *answer)
-{
-    struct hr_control_page page;
-    struct hr_error error = {0};
-
-    if (hr__control_read_page(request->query, &page, &error) != HR_OK)
-        refuse(answer, 400, "%s", error.message);
-    else
-        add_consumers(d, &page, &answer->body);
 }
 
 /* Whether a new run would be taken. */
@@ -430,7 +456,7 @@ static bool is_ready(const struct hr_dispatcher_process *d)
 /* What has lists. */
 static void
 get_lists(const struct hr_dispatcher_process *d, const struct hr_http_request *request,
-          enum part part, struct hr_http_answer *answer)
+          uint32_t part, struct hr_http_answer *answer)
 {
     struct hr_control_page page;
     struct hr_error error = {0};
@@ -439,12 +465,12 @@ get_lists(const struct hr_dispatcher_process *d, const struct hr_http_request *r
         refuse(answer, 400, "%s", error.message);
         return;
     }
-    if (part == WORKERS_OF_STATUS && page.after != 0) {
-        refuse(answer, 400, "after is for /v1/workers and /v1/jobs");
+    if ((part & OF_STATUS) != 0 && page.after != 0) {
+        refuse(answer, 400, "after is for /v1/workers, /v1/jobs and /v1/consumers");
         return;
     }
     hr__str_add(&answer->body, "{");
-    if (part == WORKERS_OF_STATUS)
+    if ((part & OF_STATUS) != 0)
         add_status(d, &answer->body);
     add_lists(part, &page, answer);
 }
@@ -466,13 +492,13 @@ static void get(const struct hr_dispatcher_process *d,
         answer->type = "text/plain; version=0.0.4; charset=utf-8";
         add_metrics(d, out);
     } else if (strcmp(path, "/v1/status") == 0) {
-        get_lists(d, request, WORKERS_OF_STATUS, answer);
+        get_lists(d, request, WORKERS | OF_STATUS, answer);
     } else if (strcmp(path, "/v1/workers") == 0) {
         get_lists(d, request, WORKERS, answer);
     } else if (strcmp(path, "/v1/jobs") == 0) {
         get_lists(d, request, JOBS, answer);
     } else if (strcmp(path, "/v1/consumers") == 0) {
-        get_consumers(d, request, answer);
+        get_lists(d, request, CONSUMERS, answer);
     } else {
         refuse(answer, 404, "there is no %.200s", path);
     }

@@ -30,12 +30,12 @@ hr__control_read_drain(const char *text, size_t bytes,
                        char ret_worker[HR_NET_ADDRESS_MAX], struct hr_error *reterr);
 
 /* The body of an eviction: {"job": "train", "consumer": "a"}. The same errors. */
-struct hr_control_consumer {
-    char job[129], name[129];
+struct hr_control_evict {
+    char job[129], consumer[129];
 };
 HR_CHECK enum hr_err
-hr__control_read_evict(const char *text, size_t bytes,
-                       struct hr_control_consumer *ret_consumer, struct hr_error *reterr);
+hr__control_read_evict(const char *text, size_t bytes, struct hr_control_evict *ret_evict,
+                       struct hr_error *reterr);
 
 /* The answer to /v1/status; free it with hr_control_status_free(). HR_ERR_FORMAT,
  * HR_ERR_MEMORY. */

@@ -86,20 +86,20 @@ static enum hr_err get_name(const struct hr_doc *doc, const char *key, char *to,
 }
 
 enum hr_err
-hr__control_read_evict(const char *text, size_t bytes,
-                       struct hr_control_consumer *ret_consumer, struct hr_error *reterr)
+hr__control_read_evict(const char *text, size_t bytes, struct hr_control_evict *ret_evict,
+                       struct hr_error *reterr)
 {
-    struct hr_control_consumer c;
+    struct hr_control_evict e;
     struct hr_doc *doc;
     enum hr_err code;
 
     HR_TRY(hr__doc_parse(text, bytes, "request.json", &doc, reterr));
-    code = get_name(doc, "job", c.job, sizeof c.job, reterr);
+    code = get_name(doc, "job", e.job, sizeof e.job, reterr);
     if (code == HR_OK)
-        code = get_name(doc, "consumer", c.name, sizeof c.name, reterr);
+        code = get_name(doc, "consumer", e.consumer, sizeof e.consumer, reterr);
     hr__doc_destroy(doc);
     if (code == HR_OK)
-        *ret_consumer = c;
+        *ret_evict = e;
     return code;
 }
 
@@ -189,6 +189,18 @@ read_job(const struct hr_doc *doc, struct hr_control_job *j, struct hr_error *re
     return get_bool(doc, "done", &j->done, reterr);
 }
 
+static enum hr_err read_consumer(const struct hr_doc *doc, struct hr_control_consumer *c,
+                                 struct hr_error *reterr)
+{
+    HR_TRY(get_text(doc, "job", c->job, sizeof c->job, reterr));
+    HR_TRY(get_text(doc, "consumer", c->name, sizeof c->name, reterr));
+    HR_TRY(get_bool(doc, "connected", &c->connected, reterr));
+    HR_TRY(get_count(doc, "generation", &c->generation, reterr));
+    HR_TRY(get_count(doc, "checkpoint", &c->checkpoint, reterr));
+    HR_TRY(get_count(doc, "splits", &c->splits, reterr));
+    return get_count(doc, "splits_taken", &c->splits_taken, reterr);
+}
+
 static const struct hr_doc *get_list(const struct hr_doc *doc, const char *key)
 {
     const struct hr_doc *list = hr__doc_get(doc, key);
@@ -200,19 +212,27 @@ static enum hr_err
 read_lists(const struct hr_doc *doc, struct hr_control_status *s, struct hr_error *reterr)
 {
     const struct hr_doc *workers = get_list(doc, "workers"),
-                        *jobs = get_list(doc, "jobs");
+                        *jobs = get_list(doc, "jobs"),
+                        *consumers = get_list(doc, "consumers");
 
-    if (workers == NULL || jobs == NULL)
-        return wrong(workers == NULL ? "workers" : "jobs", reterr);
+    if (workers == NULL || jobs == NULL || consumers == NULL)
+        return wrong(workers == NULL ? "workers"
+                     : jobs == NULL  ? "jobs"
+                                     : "consumers",
+                     reterr);
     s->workers = hr__calloc(workers->as.list.count + 1, sizeof *s->workers);
     s->jobs = hr__calloc(jobs->as.list.count + 1, sizeof *s->jobs);
-    if (s->workers == NULL || s->jobs == NULL)
+    s->consumers = hr__calloc(consumers->as.list.count + 1, sizeof *s->consumers);
+    if (s->workers == NULL || s->jobs == NULL || s->consumers == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     for (size_t i = 0; i < workers->as.list.count; i++)
         HR_TRY(read_worker(workers->as.list.items[i], &s->workers[s->worker_count++],
                            reterr));
     for (size_t i = 0; i < jobs->as.list.count; i++)
         HR_TRY(read_job(jobs->as.list.items[i], &s->jobs[s->job_count++], reterr));
+    for (size_t i = 0; i < consumers->as.list.count; i++)
+        HR_TRY(read_consumer(consumers->as.list.items[i],
+                             &s->consumers[s->consumer_count++], reterr));
     return HR_OK;
 }
 
@@ -225,6 +245,7 @@ static enum hr_err read_status(const struct hr_doc *doc, struct hr_control_statu
     HR_TRY(get_count(doc, "connections", &s->connections, reterr));
     HR_TRY(get_count(doc, "connections_max", &s->connections_max, reterr));
     HR_TRY(get_count(doc, "clients", &s->clients, reterr));
+    HR_TRY(get_count(doc, "job_count", &s->jobs_known, reterr));
     HR_TRY(get_count(doc, "positions_finished", &s->positions_finished, reterr));
     return read_lists(doc, s, reterr);
 }
@@ -235,6 +256,7 @@ void hr__control_status_free(struct hr_control_status *status)
         return;
     hr__free(status->workers);
     hr__free(status->jobs);
+    hr__free(status->consumers);
     hr__free(status);
 }
 

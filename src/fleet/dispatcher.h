@@ -64,6 +64,7 @@ struct hr_dispatcher_process {
     struct hr_events *events;   /* or NULL */
     struct hr_journal *journal; /* or NULL */
     struct hr_bound_job *bound; /* jobs of several consumers, in memory */
+    uint64_t bound_number;      /* counts those that were loaded */
     uint64_t evict_ns;          /* a consumer without a connection is evicted then */
     uint64_t journal_s;         /* an unused job leaves the journal after so long */
     uint64_t expired_ns;        /* when that was looked at; 0: not yet */

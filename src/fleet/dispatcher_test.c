@@ -1,6 +1,6 @@
 /*
- * fleet/dispatcher_test.c - a dispatcher's process with more workers and jobs than one
- * piece of an answer holds. Plain sockets are its peers.
+ * fleet/dispatcher_test.c - a dispatcher's process with more workers, jobs and consumers
+ * than one piece of an answer holds. Plain sockets are its peers.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -19,6 +19,8 @@
 
 #define WORKERS 150
 #define JOBS 140
+#define CONSUMERS 130 /* of SHARED jobs between them */
+#define SHARED 3
 #define WAIT_NS 20000000000ul
 
 static struct hr_service *service;
@@ -101,6 +103,27 @@ static int join_client(int at)
     return fd;
 }
 
+/* One of several consumers of a job. */
+static int join_consumer(int at)
+{
+    struct hr_frame hello = {.type = HR_FRAME_HELLO, .position = 10};
+    char job[128], name[32];
+    int fd = dial();
+
+    snprintf(job, sizeof job,
+             "{\"headrace_job\": 2, \"name\": \"shared-%d\", \"consumers\": true}",
+             at % SHARED);
+    snprintf(name, sizeof name, "consumer-%d", at);
+    say(fd, &(struct hr_frame){.type = HR_FRAME_JOB, .position = 10}, job);
+    say(fd, &(struct hr_frame){.type = HR_FRAME_CONSUMER}, name);
+    hello.job = hr__job_id(job, strlen(job));
+    hello.u.hello.nonce = (uint64_t)at + 1;
+    hello.u.hello.world = 1;
+    hello.u.hello.role = HR_FRAME_CLIENT;
+    say(fd, &hello, NULL);
+    return fd;
+}
+
 /* ---- answers ---- */
 
 /* The answer's body, to be freed by hr__str_finish(). */
@@ -163,7 +186,7 @@ static void check_lists(const bool *gone)
     check_each(hr__str_text(&body), "\"run-%d\"", JOBS, NULL);
     CHECK_EQ_INT(times(hr__str_text(&body), "\"workers\":[{"), 1);
     CHECK_EQ_INT(times(hr__str_text(&body), "}],\"jobs\":[{"), 1);
-    CHECK_EQ_INT(times(hr__str_text(&body), "}]}\n"), 1);
+    CHECK_EQ_INT(times(hr__str_text(&body), "}],\"consumers\":[]}\n"), 1);
     CHECK_EQ_INT(times(hr__str_text(&body), ",,"), 0);
     hr__str_finish(&body);
     CHECK_EQ_INT(times_in("/v1/jobs", "\"run-"), JOBS);
@@ -183,16 +206,24 @@ static void *run(void *user)
     return NULL;
 }
 
-static void begin_with(uint32_t jobs_max, uint32_t peers_max)
+/* With a journal in this folder, or NULL. */
+static enum hr_err try_begin(uint32_t jobs_max, uint32_t peers_max, const char *journal)
 {
     struct hr_dispatcher_options options;
 
     hr_dispatcher_options_init(&options);
     options.jobs_max = jobs_max;
     options.peers_max = peers_max;
+    options.journal = journal;
     options.listen = options.control = "127.0.0.1:0";
-    CHECK_OK(hr_dispatcher_open(&options, &service, NULL));
+    HR_TRY(hr_dispatcher_open(&options, &service, NULL));
     CHECK_EQ_INT(pthread_create(&thread, NULL, run, NULL), 0);
+    return HR_OK;
+}
+
+static void begin_with(uint32_t jobs_max, uint32_t peers_max)
+{
+    CHECK_OK(try_begin(jobs_max, peers_max, NULL));
 }
 
 static void begin(void)
@@ -291,6 +322,72 @@ TEST(lists_longer_than_a_piece_name_each_worker_and_job_once)
             close(workers[i]);
     for (int i = 0; i < JOBS; i++)
         close(clients[i]);
+}
+
+/* Whether the pages of this length name each consumer once. */
+static void check_pages(unsigned limit)
+{
+    bool seen[CONSUMERS] = {false};
+    unsigned long long after = 0;
+    int count = 0;
+
+    do {
+        struct hr_str body;
+        char path[64];
+        const char *at;
+        unsigned entries = 0, number;
+
+        snprintf(path, sizeof path, "/v1/consumers?limit=%u&after=%llu", limit, after);
+        ask(path, &body);
+        for (at = hr__str_text(&body); (at = strstr(at, "\"consumer-")) != NULL; at++) {
+            CHECK_EQ_INT(sscanf(at, "\"consumer-%u\"", &number), 1);
+            CHECK(number < CONSUMERS && !seen[number]);
+            seen[number] = true;
+            entries++;
+        }
+        CHECK(entries <= limit);
+        count += (int)entries;
+        at = strstr(hr__str_text(&body), "\"next\":");
+        CHECK(at != NULL && sscanf(at, "\"next\":%llu}\n", &after) == 1);
+        hr__str_finish(&body);
+    } while (after != 0);
+    CHECK_EQ_INT(count, CONSUMERS);
+}
+
+TEST(lists_longer_than_a_piece_name_each_consumer_once)
+{
+    struct hr_control_options asked = {.timeout_ns = WAIT_NS};
+    struct hr_control_status *status = NULL;
+    int consumers[CONSUMERS], client;
+    enum hr_err code = try_begin(JOBS, CONSUMERS + 10, check_temp_dir());
+
+    if (code == HR_ERR_UNSUPPORTED)
+        SKIP("built without SQLite, or it is not installed");
+    CHECK_OK(code);
+    for (int i = 0; i < CONSUMERS; i++)
+        consumers[i] = join_consumer(i);
+    client = join_client(0);
+    wait_for("\nheadrace_consumers 130\n");
+    wait_for("\nheadrace_clients 131\n");
+    CHECK_EQ_INT(times_in("/metrics", "\nheadrace_jobs 4\n"), 1);
+    for (unsigned limit = 1; limit < 3 * CONSUMERS; limit = 2 * limit + 1)
+        check_pages(limit);
+    CHECK_EQ_INT(times_in("/v1/status?limit=100", "\"consumer-"), 100);
+    CHECK_EQ_INT(times_in("/v1/status?limit=0", "\"consumer_count\":130,"), 1);
+    CHECK_EQ_INT(times_in("/v1/status?limit=0", "\"consumers\":[]}\n"), 1);
+    asked.address = hr_service_control_address(service);
+    CHECK_OK(hr_control_status(&asked, &status, NULL));
+    CHECK_EQ_INT(status->consumer_count, CONSUMERS);
+    CHECK_EQ_INT(status->job_count, 1);
+    CHECK_EQ_INT(status->jobs_known, 1 + SHARED);
+    CHECK_EQ_INT(status->clients, 1 + CONSUMERS);
+    hr_control_status_free(status);
+    for (int i = 0; i < CONSUMERS; i++)
+        close(consumers[i]);
+    wait_for("\nheadrace_clients 1\n");
+    CHECK_EQ_INT(times_in("/metrics", "\nheadrace_consumers 0\n"), 1);
+    end();
+    close(client);
 }
 
 /* Raises the limit on open files to `count`; false if the hard limit is lower. */

@@ -146,13 +146,13 @@ def long_lists_come_in_pages():
                         break
                 assert seen == list(whole), (limit, seen)
         status = json.loads(ask(service, "/v1/status?limit=0")[1])
-        assert (status["workers"], status["jobs"], status["worker_count"], status["job_count"]) == ([], [], 5, 3), status
+        assert (status["workers"], status["jobs"], status["worker_count"], status["job_count"], status["consumers"]) == ([], [], 5, 3, []), status
         assert [len(json.loads(ask(service, "/v1/status?limit=2")[1])[name]) for name in ("workers", "jobs")] == [2, 2]
-        for path in ("workers?limit=100&after=4000000000", "jobs?after=999999999999999999"):
+        for path in ("workers?limit=100&after=4000000000", "jobs?after=999999999999999999", "consumers", "consumers?limit=0&after=7"):
             assert '[],"next":0' in ask(service, f"/v1/{path}")[1], path
         for query in ("limit", "limit=", "limit=-1", "limit=x", "limit=1x", "limit=9999999999999999999", "size=1", "limit=1;after=2",
                       "&limit=1", "=", "%6cimit=1", "a" * 5000):
-            for name in ("status", "workers", "jobs"):
+            for name in ("status", "workers", "jobs", "consumers"):
                 status, text = ask(service, f"/v1/{name}?{query}")
                 assert status == 400 and json.loads(text)["error"], (query, text)
         assert ask(service, "/v1/status?after=1")[0] == 400
