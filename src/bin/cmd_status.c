@@ -1,6 +1,6 @@
 /*
- * cmd_status.c - headrace status, workers, jobs, top, drain, evict: a running dispatcher,
- * asked over its control port.
+ * cmd_status.c - headrace status, workers, jobs, consumers, top, drain, evict: a running
+ * dispatcher, asked over its control port.
  */
 #include "cli.h"
 #include "headrace/control.h"
@@ -90,10 +90,11 @@ static void print_head(const struct hr_control_status *s)
 
     printf("dispatcher at %s, version %s, up %s\n", s->address, s->version,
            term_seconds(up, sizeof(up), s->uptime_seconds));
-    printf("%zu workers, %llu clients, %zu jobs, %llu of %llu connections, %s batches "
+    printf("%zu workers, %llu clients, %llu jobs, %llu of %llu connections, %s batches "
            "sent\n",
-           s->worker_count, (unsigned long long)s->clients, s->job_count,
-           (unsigned long long)s->connections, (unsigned long long)s->connections_max,
+           s->worker_count, (unsigned long long)s->clients,
+           (unsigned long long)s->jobs_known, (unsigned long long)s->connections,
+           (unsigned long long)s->connections_max,
            count_text(finished, sizeof(finished), s->positions_finished));
 }
 
@@ -176,7 +177,23 @@ print_jobs(const struct hr_control_status *s, const struct hr_control_status *be
     }
 }
 
-/* ---- status, workers, jobs ---- */
+static void print_consumers(const struct hr_control_status *s)
+{
+    printf("%-28s %-28s %-12s %12s %7s %7s\n", "JOB", "CONSUMER", "CLIENT", "CHECKPOINT",
+           "SPLITS", "TAKEN");
+    for (size_t i = 0; i < s->consumer_count; i++) {
+        const struct hr_control_consumer *c = &s->consumers[i];
+        char checkpoint[32] = "-";
+
+        if (c->checkpoint > 0)
+            count_text(checkpoint, sizeof(checkpoint), c->checkpoint);
+        printf("%-28s %-28s %-12s %12s %7llu %7llu\n", c->job, c->name,
+               c->connected ? "connected" : "away", checkpoint,
+               (unsigned long long)c->splits, (unsigned long long)c->splits_taken);
+    }
+}
+
+/* ---- status, workers, jobs, consumers ---- */
 
 static int status_run(void *values, const struct cli_rest *rest)
 {
@@ -198,6 +215,10 @@ static int status_run(void *values, const struct cli_rest *rest)
     if (status->job_count > 0) {
         putchar('\n');
         print_jobs(status, NULL);
+    }
+    if (status->consumer_count > 0) {
+        putchar('\n');
+        print_consumers(status);
     }
     hr_control_status_free(status);
     return CLI_OK;
@@ -237,6 +258,23 @@ static int jobs_run(void *values, const struct cli_rest *rest)
     return CLI_OK;
 }
 
+static int consumers_run(void *values, const struct cli_rest *rest)
+{
+    const struct status_options *options = values;
+    struct hr_control_status *status;
+    int code;
+
+    (void)rest;
+    if (options->json)
+        return print_body(options, "/v1/consumers" ALL);
+    code = ask(options, &status);
+    if (code != CLI_OK)
+        return code;
+    print_consumers(status);
+    hr_control_status_free(status);
+    return CLI_OK;
+}
+
 /* ---- top ---- */
 
 static void pause_for(double seconds)
@@ -272,6 +310,10 @@ static int top_run(void *values, const struct cli_rest *rest)
             print_workers(status, before);
             putchar('\n');
             print_jobs(status, before);
+            if (status->consumer_count > 0) {
+                putchar('\n');
+                print_consumers(status);
+            }
             fputs(live ? "" : "\n", stdout);
             fflush(stdout);
         }
@@ -407,7 +449,7 @@ static const struct cli_option evict_table[] = {
 };
 
 static const struct cli_example status_examples[] = {
-    {"headrace status", "the dispatcher of this machine, its workers and jobs"},
+    {"headrace status", "the dispatcher of this machine, its workers, jobs and consumers"},
     {"headrace status --control gpu1:7071 --token-file token --json", "another one, for a program"},
 };
 static const struct cli_example workers_examples[] = {
@@ -416,8 +458,12 @@ static const struct cli_example workers_examples[] = {
 static const struct cli_example jobs_examples[] = {
     {"headrace jobs", "which runs there are, and how far they have got"},
 };
+static const struct cli_example consumers_examples[] = {
+    {"headrace consumers", "which clients share a run, and what they have committed"},
+    {"headrace consumers --json", "for a program"},
+};
 static const struct cli_example top_examples[] = {
-    {"headrace top", "workers and jobs with their rates, every two seconds"},
+    {"headrace top", "workers and jobs with their rates, and consumers, every two seconds"},
     {"headrace top -n 1 --json", "one look, for a program"},
 };
 static const struct cli_example drain_examples[] = {
@@ -433,7 +479,7 @@ static const struct cli_example evict_examples[] = {
 
 const struct cli_command cmd_status = {
     .name = "status",
-    .summary = "show a dispatcher with its workers and jobs",
+    .summary = "show a dispatcher with its workers, jobs and consumers",
     .args = "",
     .text = CONTROL_TEXT "Counts are batches.",
     CLI_OPTIONS(status_table, struct status_options),
@@ -459,16 +505,32 @@ const struct cli_command cmd_jobs = {
     .name = "jobs",
     .summary = "list the runs of a dispatcher",
     .args = "",
-    .text = CONTROL_TEXT "Runs have random names unless headrace run --job gives one.",
+    .text = CONTROL_TEXT "Runs have random names unless headrace run --job gives one. "
+                         "headrace consumers lists those that have several consumers.",
     CLI_OPTIONS(status_table, struct status_options),
     CLI_EXAMPLES(jobs_examples),
     .defaults = &defaults,
     .run = jobs_run,
 };
 
+const struct cli_command cmd_consumers = {
+    .name = "consumers",
+    .summary = "list the consumers of runs that have several",
+    .args = "",
+    .text = CONTROL_TEXT
+    "SPLITS counts the ranges of up to 64 batches that a consumer has been given and has "
+    "not committed, TAKEN those of them that it has received to the end. Runs that "
+    "nobody uses are not listed. headrace run --consumer starts a consumer, headrace "
+    "evict gives what it has not committed to the others.",
+    CLI_OPTIONS(status_table, struct status_options),
+    CLI_EXAMPLES(consumers_examples),
+    .defaults = &defaults,
+    .run = consumers_run,
+};
+
 const struct cli_command cmd_top = {
     .name = "top",
-    .summary = "watch the workers and jobs of a dispatcher",
+    .summary = "watch the workers, jobs and consumers of a dispatcher",
     .args = "",
     .text = CONTROL_TEXT "Runs until Ctrl-C, or --count looks.",
     CLI_OPTIONS(top_table, struct status_options),
@@ -499,7 +561,8 @@ const struct cli_command cmd_evict = {
     .args_min = 2,
     .args_max = 2,
     .complete = "",
-    .text = "For a run with several consumers (headrace run --consumer): the others get "
+    .text = "For a run with several consumers (headrace consumers lists them): the "
+            "others get "
             "what this one has taken and not committed, at once instead of after "
             "--evict-after. Is it alive, it is refused until it starts again from its "
             "committed checkpoint. " CONTROL_TEXT,

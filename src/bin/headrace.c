@@ -10,16 +10,16 @@
 extern const struct cli_command cmd_run, cmd_init, cmd_inspect, cmd_explain, cmd_plan,
     cmd_profile, cmd_optimize, cmd_cedar, cmd_convert, cmd_ops, cmd_pack, cmd_synth,
     cmd_index, cmd_jpeg, cmd_bench, cmd_doctor, cmd_dispatcher, cmd_worker, cmd_status,
-    cmd_workers, cmd_jobs, cmd_top, cmd_drain, cmd_evict, cmd_help, cmd_version,
-    cmd_completion;
+    cmd_workers, cmd_jobs, cmd_consumers, cmd_top, cmd_drain, cmd_evict, cmd_help,
+    cmd_version, cmd_completion;
 
 const struct cli_command *const cli_commands[] = {
-    &cmd_run,     &cmd_init,       &cmd_inspect, &cmd_explain, &cmd_plan,
-    &cmd_profile, &cmd_optimize,   &cmd_cedar,   &cmd_convert, &cmd_pack,
-    &cmd_ops,     &cmd_synth,      &cmd_index,   &cmd_jpeg,    &cmd_bench,
-    &cmd_doctor,  &cmd_dispatcher, &cmd_worker,  &cmd_status,  &cmd_workers,
-    &cmd_jobs,    &cmd_top,        &cmd_drain,   &cmd_evict,   &cmd_help,
-    &cmd_version, &cmd_completion, NULL,
+    &cmd_run,     &cmd_init,       &cmd_inspect,    &cmd_explain, &cmd_plan,
+    &cmd_profile, &cmd_optimize,   &cmd_cedar,      &cmd_convert, &cmd_pack,
+    &cmd_ops,     &cmd_synth,      &cmd_index,      &cmd_jpeg,    &cmd_bench,
+    &cmd_doctor,  &cmd_dispatcher, &cmd_worker,     &cmd_status,  &cmd_workers,
+    &cmd_jobs,    &cmd_consumers,  &cmd_top,        &cmd_drain,   &cmd_evict,
+    &cmd_help,    &cmd_version,    &cmd_completion, NULL,
 };
 
 /* Unwritten output (a full disk) must not look like success. */

@@ -11,7 +11,7 @@ import threading
 sys.path.insert(0, os.path.dirname(__file__))
 from support import Skip, at_place, example, graph, headrace, main, one_line, photos, run, run_json, temp, terminal, test
 
-commands = ["run", "init", "inspect", "explain", "plan", "profile", "optimize", "cedar", "convert", "pack", "ops", "synth", "index", "jpeg", "bench", "doctor", "dispatcher", "worker", "status", "workers", "jobs", "top", "drain", "evict", "help", "version", "completion"]
+commands = ["run", "init", "inspect", "explain", "plan", "profile", "optimize", "cedar", "convert", "pack", "ops", "synth", "index", "jpeg", "bench", "doctor", "dispatcher", "worker", "status", "workers", "jobs", "consumers", "top", "drain", "evict", "help", "version", "completion"]
 
 
 @test
