@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -11,7 +12,7 @@ import time
 sys.path.insert(0, os.path.dirname(__file__))
 from consumers_support import Consumer, check_union, expected
 from service_support import LONG, Service, ask, begin, free_port, wait_until
-from support import graph, main, one_line, run, start, temp, test
+from support import graph, main, one_line, run, run_json, source, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
@@ -199,6 +200,8 @@ def a_user_sees_consumers_and_may_evict_one():
         known = {consumer["consumer"]: consumer for consumer in json.loads(body)["consumers"]}
         assert status == 200 and sorted(known) == ["first", "second"], body
         assert known["first"]["connected"] and known["first"]["checkpoint"] > 0 and known["first"]["job"] == "asked"
+        properties = json.loads((source / "docs/control.json").read_text())["components"]["schemas"]["Consumer"]["properties"]
+        assert all(set(consumer) == set(properties) for consumer in known.values()), body
         page = json.loads(ask(s, "/v1/consumers?limit=1")[1])
         assert [consumer["consumer"] for consumer in page["consumers"]] == ["first"] and page["next"] == 1
         page = json.loads(ask(s, "/v1/consumers?limit=1&after=1")[1])
@@ -211,6 +214,52 @@ def a_user_sees_consumers_and_may_evict_one():
         first.end()
         second.end()
         check_union([first, second], expected(text))
+
+
+def gauges(s):
+    """Of clients, consumers and jobs."""
+    text = ask(s, "/metrics")[1]
+    return [float(re.search(rf"^headrace_{name} (\S+)$", text, re.M)[1]) for name in ("clients", "consumers", "jobs")]
+
+
+@test
+def commands_and_metrics_show_consumers_beside_other_runs():
+    text, other = numbers("shown", 200000), graph("alone.yaml", NUMBERS % (200000, 0.2))
+    with service(2, "--control", "127.0.0.1:0") as s:
+        control = ["--control", s.dispatcher.control]
+        assert gauges(s) == [0, 0, 0]
+        assert run("consumers", *control).stdout.split() == ["JOB", "CONSUMER", "CLIENT", "CHECKPOINT", "SPLITS", "TAKEN"]
+        assert "CONSUMER" not in run("status", *control).stdout + run("top", "-n", 1, "-i", 1, *control).stdout
+        alone = start("run", other, "-q", "--service", s.address, "--job", "alone")
+        first, second = (Consumer(s.address, text, name, "shown", every=every) for name, every in (("first", 10), ("second", 0)))
+        got_some(first, 50)
+        got_some(second)
+        wait_until(lambda: gauges(s) == [3, 2, 2])
+        status = run_json("status", *control)
+        counts = [status[name] for name in ("clients", "job_count", "consumer_count")]
+        assert counts == [3, 2, 2] and [job["name"] for job in status["jobs"]] == ["alone"], status
+        assert {(consumer["job"], consumer["consumer"]) for consumer in status["consumers"]} == {("shown", "first"), ("shown", "second")}
+        listed = run_json("consumers", *control)
+        assert listed["next"] == 0 and len(listed["consumers"]) == 2
+        assert len(run_json("top", "-n", 1, "-i", 1, *control)["consumers"]) == 2
+        shown = run("status", *control).stdout
+        assert "2 workers, 3 clients, 2 jobs, " in shown and re.search(r"^alone +connected .*\n\nJOB +CONSUMER ", shown, re.M), shown
+        for words in (["status"], ["consumers"], ["top", "-n", 1, "-i", 1]):
+            shown = run(*words, *control).stdout
+            assert re.search(r"^shown +first +connected +[1-9]\S* +\d+ +\d+$", shown, re.M), shown
+            assert re.search(r"^shown +second +connected +\S+ +\d+ +\d+$", shown, re.M), shown
+        first.kill()  # what it has is kept for it
+        wait_until(lambda: gauges(s) == [2, 1, 2])
+        assert re.search(r"^shown +first +away ", run("consumers", *control).stdout, re.M)
+        second.process.send_signal(signal.SIGINT)
+        second.end(130)
+        assert re.search(r"^shown +second +away .* 0 +0$", run("consumers", *control).stdout, re.M)
+        run("evict", "shown", "first", *control)  # nobody has anything of the run now
+        alone.terminate()
+        alone.communicate()
+        wait_until(lambda: gauges(s) == [0, 0, 1])  # the run alone is still listed
+        status = run_json("status", *control)
+        assert (status["consumers"], status["consumer_count"], status["job_count"], status["clients"]) == ([], 0, 1, 0), status
 
 
 @test
