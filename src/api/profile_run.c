@@ -50,6 +50,8 @@ struct profiling {
     uint64_t delay_began;          /* time without a core, until then */
     uint64_t limit_ns;             /* to measure, after `based` */
     bool whole;                    /* up to records_max, however sure the costs are */
+    uint64_t before;               /* records of the run before it, for progress */
+    bool again;                    /* they will be run once more */
     struct hr_error *error;
 };
 
@@ -198,9 +200,10 @@ static bool cancelled(const struct profiling *p)
     if (o->progress == NULL)
         return false;
     all = (uint64_t)((double)done * fmax((double)p->limit_ns / passed, 1));
-    if (o->records_max > 0 && (uint64_t)o->records_max < all)
+    if (o->records_max > 0 && (p->whole || (uint64_t)o->records_max < all))
         all = (uint64_t)o->records_max;
-    return !o->progress(o->user, done, all > done ? all : done);
+    all = all > done ? all : done;
+    return !o->progress(o->user, p->before + done, p->before + (p->again ? 2 : 1) * all);
 }
 
 /* Whether the process has grown since the last look as it does before its pools have what
@@ -463,15 +466,16 @@ static enum hr_err measure_crowd(const struct profiling *alone, struct hr_graph 
 {
     struct hr_profile_options options = *alone->options;
     struct hr_error error = {0};
-    struct profiling p = {
-        .graph = graph, .options = &options, .whole = true, .error = &error};
+    struct profiling p = {.graph = graph,
+                          .options = &options,
+                          .whole = true,
+                          .before = source_records(alone),
+                          .error = &error};
     enum hr_err code;
 
-    if (profile->machine.cores < 2 || has_code(graph))
-        return HR_OK;
     options.variant = HR_VARIANT_THREADS;
     options.threads = 0;
-    options.records_max = (int64_t)source_records(alone);
+    options.records_max = (int64_t)p.before;
     code = run(&p, graph);
     if (code == HR_OK)
         fill_crowd(&p, profile);
@@ -490,8 +494,11 @@ enum hr_err
 hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options,
                 struct hr_profile *profile, struct hr_error *reterr)
 {
-    struct profiling p = {.graph = graph, .options = options, .error = reterr};
     bool alone = options->variant == HR_VARIANT_INLINE;
+    struct profiling p = {.graph = graph,
+                          .options = options,
+                          .again = alone && hr__cpu_count() > 1 && !has_code(graph),
+                          .error = reterr};
     enum hr_err code = run(&p, graph);
 
     if (code == HR_OK)
@@ -500,7 +507,7 @@ hr__profile_run(struct hr_graph *graph, const struct hr_profile_options *options
     p.iter = NULL;
     if (code == HR_OK)
         hr__machine_rates(&profile->machine);
-    if (code == HR_OK && alone)
+    if (code == HR_OK && p.again)
         code = measure_crowd(&p, graph, profile, reterr);
     if (code == HR_OK && alone)
         code = hr__profile_variants(graph, options, source_records(&p), profile, reterr);
