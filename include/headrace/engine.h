@@ -117,9 +117,9 @@ struct hr_iter_options {
      * "none"; "lz4", "zstd": always so, unless they must not
      * (hr_worker_options.compress). */
     const char *service_compress;
-    /* Name of this client among independent consumers of the run service_job: whoever has
-     * room gets the next batches, and all get each batch once between them, as far as
-     * they commit (hr_iter_commit). It is the same after a restart. NULL: the run is for
+    /* Name of this client among several consumers that share the run service_job: the
+     * next batches go to the first one with room, and each batch is committed by exactly
+     * one (hr_iter_commit). Must stay the same across restarts. NULL: the run belongs to
      * this client alone. The dispatcher must have a journal (headrace/service.h).
      * HR_ERR_UNSUPPORTED, naming the node, if batches cannot be made one by one. */
     const char *service_consumer;

@@ -206,7 +206,7 @@ def _check_consumer(options: Mapping[str, Any]) -> None:
     given = [name for name in ("shard", "even", "eval") if options.get(name) not in (None, "auto", False)]
     if given:
         raise ArgumentError(
-            "loader(): consumers of one run have no shares: whoever has room gets the next batches; leave out "
+            "loader(): consumers of one run have no shares: the next batches go to the first one with room; leave out "
             f"{given[0]}=",
             param=given[0],
         )

@@ -85,7 +85,7 @@ static bool grow(void *user, uint64_t done, uint64_t all)
     return true;
 }
 
-/* Seconds of a profile of a process that grows for so many. */
+/* Profiles a process that grows for `seconds`; returns how long the profile took. */
 static double measure_growing(double seconds, struct hr_profile_options *options)
 {
     struct growth g = {.until = hr__now_ns() + (uint64_t)(seconds * 1e9)};

@@ -161,7 +161,7 @@ static void set_ahead(const struct hr_dispatcher_process *d, struct hr_bound_job
     job->binder.options.ahead = ahead < AHEAD_MAX ? ahead : AHEAD_MAX;
 }
 
-/* Introduces workers to a job, as far as its clients connect to so many. */
+/* Introduces workers to a job, up to the number that its clients connect to. */
 static void introduce(struct hr_dispatcher_process *d, struct hr_bound_job *job)
 {
     uint32_t count = count_workers(d, job);

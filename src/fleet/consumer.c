@@ -41,8 +41,8 @@ check(const struct hr_iter_options *o, size_t dispatchers, struct hr_error *rete
     size_t length = strlen(o->service_consumer);
     const char *wrong = o->service_job == NULL ? "the name of the job, which all of its "
                                                  "consumers give"
-                        : o->world > 1    ? "no ranks: whoever has room gets the next "
-                                            "batches"
+                        : o->world > 1    ? "no ranks: the next batches go to the first "
+                                            "one with room"
                         : dispatchers > 1 ? "one dispatcher, which keeps their journal"
                                           : NULL;
 

@@ -263,7 +263,7 @@ static enum hr_err prepare(struct hr_journal *j, struct hr_error *reterr)
     for (int i = 0; i < STATEMENTS; i++) {
         int code = hr__sqlite.prepare_v2(j->db, texts[i], -1, &j->statements[i], NULL);
 
-        if (code == SQLITE_ERROR) /* other tables: whoever made this file did not know */
+        if (code == SQLITE_ERROR) /* the tables are not those of the schema */
             code = SQLITE_CORRUPT;
         if (code != SQLITE_OK)
             return failed(j, code, reterr);

@@ -20,11 +20,11 @@
 /* All times are per record of the largest source. */
 struct costing {
     const struct hr_plan *plan;
-    const struct hr_cost_fact *facts; /* while so many cores compute */
+    const struct hr_cost_fact *facts; /* scaled for `cores` busy cores */
     const struct hr_cost_machine *machine;
     struct hr_cost *cost;
     double cores;      /* that threads and worker processes can use at once */
-    double crowd;      /* what copies take longer while they do */
+    double crowd;      /* factor on the time of copies while they are busy */
     double cpu_ns;     /* of everything */
     double process_ns; /* of worker processes */
     double carried_ns; /* of threads, with waits and their worker processes, overlapped or
@@ -93,7 +93,8 @@ static double crowding(const struct hr_cost_machine *m, double used, double crow
     return m->cores > 1 ? 1 + (crowd - 1) * (used - 1) / (m->cores - 1) : 1;
 }
 
-/* The facts while so many cores compute; NULL when out of memory. */
+/* Copies the facts, with CPU times scaled for c->cores busy cores. NULL if out of memory.
+ */
 static struct hr_cost_fact *crowded_facts(const struct costing *c)
 {
     size_t count = c->plan->graph->count;

@@ -10,8 +10,8 @@
  * is refused by its generation and goes back to its committed checkpoint.
  *
  * A consumer reports how many of its splits it has taken; it has room while the others
- * are fewer than `ahead`. One that has taken everything and can get nothing before it
- * commits is told so: PROGRESS, whose position is the end once all is committed.
+ * are fewer than `ahead`. If it has taken everything and gets nothing more before a
+ * commit, the binder sends PROGRESS, whose position is the end once all is committed.
  *
  * Journalled, and needed after a crash: BIND before the lease leaves, COMMIT before the
  * answer, GENERATION and EVICT before anything follows from them. Splits that are not

@@ -1,4 +1,4 @@
-"""Several consumers of one run, with real processes: all batches once between them, whoever is killed."""
+"""Several consumers of one run, with real processes: each batch once, also when processes are killed."""
 import json
 import os
 import random

@@ -1,4 +1,4 @@
-"""The service with real processes: the same bytes as without it, whoever is killed."""
+"""The service with real processes: the same bytes as without it, also when processes are killed."""
 import json
 import os
 import random
