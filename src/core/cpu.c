@@ -17,6 +17,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/clock.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -348,6 +350,53 @@ uint64_t hr__cpu_delay_ns(void)
     if (tasks != NULL)
         closedir(tasks);
     return sum;
+}
+
+/* Returns false if the system does not say. */
+static bool use_so_far(struct hr_cpu_watch *watch, struct hr_cpu_use *ret_use)
+{
+    char text[128], *end;
+    ssize_t length;
+
+    *ret_use = (struct hr_cpu_use){0};
+    if (watch->file == 0) {
+        int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+
+        watch->file = fd >= 0 ? fd + 1 : -1;
+    }
+    if (watch->file < 0)
+        return false;
+    length = pread(watch->file - 1, text, sizeof text - 1, 0);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    (void)strtoull(text, &end, 10); /* CPU time, as of the scheduler's last tick */
+    ret_use->cpu_ns = hr__cpu_thread_ns();
+    ret_use->delay_ns = strtoull(end, NULL, 10);
+    return true;
+}
+
+void hr__cpu_watch_begin(struct hr_cpu_watch *watch)
+{
+    (void)use_so_far(watch, &watch->begin);
+}
+
+bool hr__cpu_watch_end(struct hr_cpu_watch *watch, struct hr_cpu_use *ret_use)
+{
+    bool known = use_so_far(watch, ret_use);
+
+    if (!known)
+        return false;
+    ret_use->cpu_ns -= watch->begin.cpu_ns;
+    ret_use->delay_ns -= watch->begin.delay_ns;
+    return true;
+}
+
+void hr__cpu_watch_close(struct hr_cpu_watch *watch)
+{
+    if (watch->file > 0)
+        close(watch->file - 1);
+    *watch = (struct hr_cpu_watch){0};
 }
 
 uint64_t hr__cpu_switches(void)

@@ -4,6 +4,7 @@
 #ifndef HR_CORE_CPU_H
 #define HR_CORE_CPU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,25 @@ int hr__cgroup_cpus(const char *groups, const char *sys_root);
 /* How long the process's threads that now exist were ready to run but had no core, in ns;
  * 0 if the system does not say. */
 uint64_t hr__cpu_delay_ns(void);
+
+/* What a thread did in a part of its time, in ns: it computed; it was ready to run but
+ * had no core. */
+struct hr_cpu_use {
+    uint64_t cpu_ns, delay_ns;
+};
+
+/* Measures a thread's use of cores. */
+struct hr_cpu_watch {
+    int file; /* 1 + a descriptor; 0: not open yet; -1: the system does not say */
+    struct hr_cpu_use begin;
+};
+
+/* From the first call to the second, of the thread that used the watch first. Returns
+ * false, with zeros, if the system does not say. */
+void hr__cpu_watch_begin(struct hr_cpu_watch *watch);
+bool hr__cpu_watch_end(struct hr_cpu_watch *watch, struct hr_cpu_use *ret_use);
+/* By any thread. The watch is as at first. */
+void hr__cpu_watch_close(struct hr_cpu_watch *watch);
 
 /* Times that the calling thread has slept for something: a lock, a file, a timer. */
 uint64_t hr__cpu_switches(void);

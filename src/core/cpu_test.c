@@ -1,6 +1,7 @@
 /*
  * core/cpu_test.c - instruction sets, CPUs available to the process, resident memory.
  */
+#include "core/clock.h"
 #include "core/cpu.h"
 #include "core/file.h"
 #include "tests/support/check.h"
@@ -9,6 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 TEST(the_limit_lowers_but_never_raises)
 {
@@ -133,6 +135,33 @@ TEST(resident_memory_is_known)
 {
     CHECK(hr__rss_bytes() > 100000);
     CHECK(hr__rss_peak_bytes() >= hr__rss_bytes() / 2);
+}
+
+TEST(a_watch_says_how_long_its_thread_computed)
+{
+    struct hr_cpu_watch watch = {0};
+    struct hr_cpu_use use;
+    uint64_t begin_ns, cpu_ns;
+
+    if (access("/proc/thread-self/schedstat", R_OK) != 0) {
+        printf("# the system does not say\n");
+        hr__cpu_watch_begin(&watch);
+        CHECK(!hr__cpu_watch_end(&watch, &use));
+        return;
+    }
+    hr__cpu_watch_begin(&watch);
+    begin_ns = hr__cpu_thread_ns();
+    do
+        cpu_ns = hr__cpu_thread_ns() - begin_ns;
+    while (cpu_ns < 50000000);
+    CHECK(hr__cpu_watch_end(&watch, &use));
+    CHECK(use.cpu_ns >= cpu_ns && use.cpu_ns < 2 * cpu_ns);
+    hr__cpu_watch_begin(&watch);
+    usleep(100000);
+    CHECK(hr__cpu_watch_end(&watch, &use));
+    CHECK(use.cpu_ns < cpu_ns); /* asleep */
+    hr__cpu_watch_close(&watch);
+    hr__cpu_watch_close(&watch);
 }
 
 TEST(time_without_a_core_only_grows)

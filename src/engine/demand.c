@@ -10,6 +10,7 @@
 #include "engine/engine.h"
 
 #define STEP_NS 10000000
+#define WATCH_NS 2000000 /* between pieces of work of a thread that are measured */
 
 enum hr_err hr__demand_check(double demand, struct hr_error *reterr)
 {
@@ -40,7 +41,8 @@ void hr__demand_set(struct hr_engine *engine, double demand)
     else if (d->on && told == was_told)
         hr__control_demand(&d->control, told ? demand : 0);
     else {
-        hr__control_init(&d->control, engine->thread_count, told ? demand : 0);
+        hr__control_init(&d->control, engine->thread_count, hr__cpu_count(),
+                         told ? demand : 0);
         d->on = true;
     }
     wake_all(engine);
@@ -52,6 +54,9 @@ static void ask(struct hr_engine *engine, uint64_t now_ns)
     struct hr_control_sums sums = {
         .now_ns = now_ns,
         .busy_ns = (uint64_t)hr__ticks_to_ns(d->busy_ticks),
+        .watched_ns = (uint64_t)hr__ticks_to_ns(d->watched_ticks),
+        .cpu_ns = d->cpu_ns,
+        .delay_ns = d->delay_ns,
         .made = d->made,
         .batches = engine->delivered_batches,
         .taken = engine->delivered_records,
@@ -75,8 +80,18 @@ static double yield(const struct hr_engine *engine)
                : 1;
 }
 
+/* The consumer's thread may be another one each time, which a watch cannot be of. */
+bool hr__demand_watches(const struct hr_runner *runner)
+{
+    const struct hr_engine *engine = runner->engine;
+
+    hr__engine_assert_locked(engine);
+    return engine->demand.on && runner->number < engine->thread_count &&
+           hr__ticks_to_ns(hr__ticks() - runner->watched_ticks) >= WATCH_NS;
+}
+
 void hr__demand_note(struct hr_engine *engine, const struct hr_claim *claim,
-                     uint64_t ticks)
+                     uint64_t ticks, const struct hr_cpu_use *use)
 {
     struct hr_demand *d = &engine->demand;
     uint64_t now_ns;
@@ -85,6 +100,11 @@ void hr__demand_note(struct hr_engine *engine, const struct hr_claim *claim,
     if (!d->on)
         return;
     d->busy_ticks += ticks;
+    if (use != NULL) {
+        d->watched_ticks += ticks;
+        d->cpu_ns += use->cpu_ns;
+        d->delay_ns += use->delay_ns;
+    }
     if (claim->stage != NULL && claim->stage->number + 1 == engine->stage_count)
         d->made += claim->count * yield(engine);
     now_ns = hr__now_ns();

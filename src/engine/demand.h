@@ -12,13 +12,17 @@
 #include "opt/control.h"
 
 struct hr_engine;
+struct hr_runner;
 struct hr_claim;
+struct hr_cpu_use;
 
 /* Guarded by the engine's lock. */
 struct hr_demand {
     struct hr_control control;
-    bool on;                /* there is a demand, and more than one thread */
-    uint64_t busy_ticks;    /* of threads, in completed pieces of work */
+    bool on;                   /* there is a demand, and more than one thread */
+    uint64_t busy_ticks;       /* of threads, in completed pieces of work */
+    uint64_t watched_ticks;    /* of them: in pieces whose use of cores was measured, */
+    uint64_t cpu_ns, delay_ns; /* which was this */
     double made;            /* records, those of batches that are not complete included */
     uint64_t passed;        /* records of the last stage that its sequencers have seen */
     uint64_t waits_ns;      /* of the consumer, in hr_iter_next */
@@ -32,10 +36,14 @@ HR_CHECK enum hr_err hr__demand_check(double demand, struct hr_error *reterr);
 /* Sets options.demand. Under the lock. */
 void hr__demand_set(struct hr_engine *engine, double demand);
 
+/* Whether to measure the use of cores of the runner's next piece of work: now and then.
+ * Under the lock. */
+bool hr__demand_watches(const struct hr_runner *runner);
+
 /* A thread has worked for `ticks`, on this claim (its `stage` is NULL: it completed
- * none). Under the lock. */
+ * none), and used cores so (NULL: not measured). Under the lock. */
 void hr__demand_note(struct hr_engine *engine, const struct hr_claim *claim,
-                     uint64_t ticks);
+                     uint64_t ticks, const struct hr_cpu_use *use);
 
 /* The consumer begins or ends to ask for a batch. Under the lock. */
 void hr__demand_wait(struct hr_engine *engine, bool waits);

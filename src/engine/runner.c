@@ -159,6 +159,7 @@ void hr__runner_finish(struct hr_runner *runner)
     hr__thread_objects_destroy(&runner->thread);
     hr__arena_finish(&runner->thread.arena);
     hr__meter_finish(&runner->meter);
+    hr__cpu_watch_close(&runner->watch);
     hr__free(runner->spans);
     runner->engine = NULL;
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "core/cpu.h"
 #include "engine/meter.h"
 #include "engine/stage.h"
 
@@ -40,8 +41,10 @@ struct hr_runner {
      * when, by the engine's code_clock, or UINT64_MAX while it waits to enter. */
     atomic_uint code_node;
     atomic_ullong code_record, code_since;
-    uint64_t queued_ticks;   /* of this piece of work: for a lock of user code */
-    struct hr_op_ctx **ctxs; /* per stage: one per step, then the expansion */
+    struct hr_cpu_watch watch; /* of some claims, where there is a demand */
+    uint64_t watched_ticks;    /* when the last of them ended */
+    uint64_t queued_ticks;     /* of this piece of work: for a lock of user code */
+    struct hr_op_ctx **ctxs;   /* per stage: one per step, then the expansion */
     struct hr_meter meter;
     struct hr_chunk *chunks;    /* two per stage; the second is used only with requests */
     struct hr_chunk *under_way; /* the chunk with an outstanding request, or NULL */

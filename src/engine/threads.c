@@ -152,11 +152,13 @@ bool hr__engine_work(struct hr_engine *engine, struct hr_runner *runner)
 {
     struct hr_claim claim = {0};
     uint64_t begin = hr__ticks();
+    struct hr_cpu_use use;
+    bool watched;
     unsigned was;
 
     hr__engine_assert_locked(engine);
     if (hr__engine_pump(engine, runner)) {
-        hr__demand_note(engine, &claim, hr__ticks() - begin);
+        hr__demand_note(engine, &claim, hr__ticks() - begin, NULL);
         return true;
     }
     if (runner->under_way == NULL) {
@@ -165,7 +167,10 @@ bool hr__engine_work(struct hr_engine *engine, struct hr_runner *runner)
     } else if (may_overlap(runner)) {
         (void)claim_any(runner, &claim);
     }
+    watched = hr__demand_watches(runner);
     pthread_mutex_unlock(&engine->lock);
+    if (watched)
+        hr__cpu_watch_begin(&runner->watch);
     was = hr__meter_switch(&runner->meter,
                            hr__meter_records(&runner->meter, stage_of(runner, &claim)));
     begin = runner->meter.since;
@@ -174,11 +179,15 @@ bool hr__engine_work(struct hr_engine *engine, struct hr_runner *runner)
         hr__budget_measure(&claim, scratch_of(&runner->thread.arena));
     hr__meter_switch(&runner->meter, was);
     begin = runner->meter.since - begin;
+    if (watched) {
+        watched = hr__cpu_watch_end(&runner->watch, &use);
+        runner->watched_ticks = runner->meter.since;
+    }
     pthread_mutex_lock(&engine->lock);
     hr__meter_show(&runner->meter);
     note_work(runner, &claim, begin);
     begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
-    hr__demand_note(engine, &claim, begin);
+    hr__demand_note(engine, &claim, begin, watched ? &use : NULL);
     if (claim.stage != NULL) {
         assert(claim.stage->claims > 0);
         claim.stage->claims--;

@@ -4,10 +4,12 @@
  *
  * A thread's rate is the records it makes per second of work, whatever limits it: CPU,
  * files, other programs. It can be measured while threads are idle part of the time, so
- * the first decision goes straight to the number that the demand needs. Threads slow each
- * other down by a factor that is learnt from changes. Rates are means of windows that
- * agree. Threads are added at once, and removed only after fewer would have been enough
- * for a while; that while grows each time a removal proves wrong.
+ * the first decision, and that after a demand has changed, goes straight to the number
+ * that the demand needs. Threads wait for cores as a queueing network predicts
+ * (opt/cores.h); in all else they slow each other down by a factor that is learnt from
+ * changes. Rates are means of windows that agree. Threads are added at once, and removed,
+ * while the demand stays, only after fewer would have been enough for a while; that while
+ * grows each time a removal proves wrong.
  *
  * A thread that runs steps in worker processes has processes of its own, and its rate
  * includes theirs, so the number of threads is also that of processes with work. Those of
@@ -24,22 +26,26 @@
 /* What happened since the run began; all numbers only grow. */
 struct hr_control_sums {
     uint64_t now_ns;
-    uint64_t busy_ns;  /* of all threads: not idle */
+    uint64_t busy_ns;          /* of all threads: not idle */
+    uint64_t watched_ns;       /* of it: while the use of cores was measured, */
+    uint64_t cpu_ns, delay_ns; /* and of that: computing; ready to run, without a core */
     double made;       /* records, those of batches that are not complete included */
     uint64_t batches;  /* that the consumer took */
     uint64_t taken;    /* and their records */
     uint64_t waits_ns; /* the consumer waited for a batch */
 };
 
-/* Records per second: that a thread makes in its work, and that the consumer takes in its
- * own. */
 struct hr_control_rates {
-    double made, taken;
-    unsigned windows; /* that this is the mean of */
+    double made, taken; /* records per second: of a thread in its work, of the consumer in
+                           its own */
+    double cpu, delay;  /* parts of its work in which it computes, or has no core */
+    double busy;        /* threads at work */
+    unsigned windows;   /* that this is the mean of */
 };
 
 struct hr_control {
     int threads_max;
+    double cores;  /* that the threads may use; 0: not known */
     double demand; /* records per second; 0: what the consumer takes when it need not
                       wait */
     int threads;   /* that may work now */
@@ -52,22 +58,28 @@ struct hr_control {
     struct hr_control_rates mean, odd; /* of windows that agree; of the last one if it
                                           does not */
     uint64_t batches;                  /* at the last step */
+    bool told;             /* the demand has changed, and threads may go at once */
+    unsigned told_windows; /* since */
+    double others;         /* as in struct hr_cores_load */
     int other_threads;  /* before the last change, as long as nothing is learnt from it */
-    double other_rate;  /* of a thread then */
-    double crowd;       /* part of its rate that a thread loses by each further one */
+    double other_rate;  /* of a thread then, if it need not wait for a core */
+    double crowd;       /* part of that rate that a thread loses by each further one */
     uint64_t enough_ns; /* since when fewer threads would be enough; 0: they are not */
     uint64_t patience_ns;            /* that this must last */
     uint64_t fewer_ns;               /* when threads were taken away last; 0: never,
                                         or some were given back too soon */
-    double fewer_rate, fewer_demand; /* and what was observed then */
+    double fewer_rate, fewer_demand; /* and what a thread would make, and was wanted, */
+    double fewer_others;             /* and how many others there were */
     int falls;                       /* removals for that demand */
     int peak;                        /* most threads since `peak_ns` */
     uint64_t peak_ns;                /* since when fewer than `kept` are enough */
     uint64_t keep_ns;                /* that this must last until processes end */
 };
 
-/* All threads may work until enough is known. `demand` as in struct hr_control. */
-void hr__control_init(struct hr_control *control, int threads_max, double demand);
+/* All threads may work until enough is known. `cores` and `demand` as in struct
+ * hr_control. */
+void hr__control_init(struct hr_control *control, int threads_max, double cores,
+                      double demand);
 
 /* Another demand, from now on. */
 void hr__control_demand(struct hr_control *control, double demand);
