@@ -25,13 +25,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from demand import capacity, pace
+
 import headrace as hr
 
 DISK_S = 0.004
 THREADS = 24
 SETTLE_S = 5.0
 STEPS = (0.2, 0.6, 0.4, 1.0, 0.3, 0.8)
-LATE_S = 0.25  # what is missed for longer is lost
 PACED = 0.97  # of what all threads make: a demand of all of it leaves nothing to catch up with
 
 delay_s = DISK_S
@@ -44,7 +45,7 @@ def from_disk(encoded: Any) -> Any:
 
 
 def pipeline(photos: str) -> hr.Pipeline:
-    """cv_torch, behind it."""
+    """The steps of examples/papers/cv_torch.py, behind the slow disk."""
     return (
         hr.files(photos)
         .shuffle(seed=1)
@@ -72,22 +73,8 @@ class Phase(NamedTuple):
     part: float  # of the demand, that came after SETTLE_S
 
 
-def pace(batches: Iterator[Any], rate: float, seconds: float) -> int:
-    """Takes records at that rate, as far as they come; returns how many."""
-    begin = due = time.perf_counter()
-    count = 0
-    while (now := time.perf_counter()) < begin + seconds:
-        if now < due:
-            time.sleep(min(due - now, 0.01))
-            continue
-        records = next(batches).records
-        count += records
-        due = max(due, now - LATE_S) + records / rate
-    return count
-
-
 def phase(name: str, loader: Any, batches: Iterator[Any], rate: float, seconds: float) -> Phase:
-    """Runs for so long with this demand."""
+    """Runs for that many seconds with this demand."""
     loader.demand = rate
     begin, before = time.perf_counter(), loader.stats()["thread_changes"]
     seen: list[tuple[float, int]] = []  # seconds, threads
@@ -103,15 +90,6 @@ def phase(name: str, loader: Any, batches: Iterator[Any], rate: float, seconds: 
     settled_s = max((at for at, threads in seen if abs(threads - last) > 1), default=0.0)
     changes = loader.stats()["thread_changes"] - before
     return Phase(name, rate, settled_s, changes, last, count / max(counted_s, 1e-9) / rate)
-
-
-def made(pipe: hr.Pipeline, threads: int, seconds: float) -> float:
-    """Records per second of a fixed number of threads."""
-    with pipe.loader(threads=threads, epochs=None, output="headrace") as loader:
-        batches = iter(loader)
-        pace(batches, 1e9, 0.5)
-        begin = time.perf_counter()
-        return pace(batches, 1e9, seconds) / (time.perf_counter() - begin)
 
 
 def fewest(rates: list[float], demand: float) -> int:
@@ -156,7 +134,7 @@ class Neighbour:
 
 
 def set_delay(seconds: float) -> Callable[[], None]:
-    """The disk takes so long from now on."""
+    """A function after which each photo takes that long."""
 
     def change() -> None:
         global delay_s
@@ -179,7 +157,7 @@ def main() -> None:
 
     print(f"controller: threads by demand, {len(os.sched_getaffinity(0))} CPUs, load {os.getloadavg()[0]:.1f}")
     counts = [1, 2, 3, 4, 6, 8, 12, 16, 24]
-    known = {n: made(pipe, n, 3) for n in counts}
+    known = {n: capacity(pipe, n, epochs=None) for n in counts}
     print("  fixed threads: " + ", ".join(f"{n}: {rate:.0f}/s" for n, rate in known.items()))
     most = max(known.values()) * PACED
     rates = [between(known, n) for n in range(1, THREADS + 1)]

@@ -64,9 +64,9 @@ def pace(batches: Any, rate: float, seconds: float) -> int:
     return count
 
 
-def capacity(pipe: Any, threads: int) -> float:
-    """Records per second of all processes."""
-    with pipe.loader(threads=threads, output="headrace") as loader:
+def capacity(pipe: Any, threads: int, **options: Any) -> float:
+    """Records per second of a fixed number of threads, each with its processes."""
+    with pipe.loader(threads=threads, output="headrace", **options) as loader:
         batches = iter(loader)
         pace(batches, 1e9, 2)
         begin = time.perf_counter()

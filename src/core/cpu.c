@@ -332,11 +332,22 @@ int hr__cpu_count(void)
     return cpus > 0 ? cpus : 1;
 }
 
+/* Of the text of a thread's schedstat: how long it was ready to run without a core. */
+static bool parse_delay(const char *text, uint64_t *ret_ns)
+{
+    unsigned long long cpu, delay;
+
+    if (sscanf(text, "%llu %llu", &cpu, &delay) != 2)
+        return false;
+    *ret_ns = delay;
+    return true;
+}
+
 uint64_t hr__cpu_delay_ns(void)
 {
     DIR *tasks = opendir("/proc/self/task");
-    unsigned long long cpu, delay;
     const struct dirent *task;
+    uint64_t delay;
     uint64_t sum = 0;
 
     while (tasks != NULL && (task = readdir(tasks)) != NULL) {
@@ -344,7 +355,7 @@ uint64_t hr__cpu_delay_ns(void)
 
         snprintf(path, sizeof path, "/proc/self/task/%s/schedstat", task->d_name);
         if (task->d_name[0] != '.' && read_text(path, text, sizeof text) &&
-            sscanf(text, "%llu %llu", &cpu, &delay) == 2)
+            parse_delay(text, &delay))
             sum += delay;
     }
     if (tasks != NULL)
@@ -352,10 +363,12 @@ uint64_t hr__cpu_delay_ns(void)
     return sum;
 }
 
-/* Returns false if the system does not say. */
+/* Returns false if the system does not say. A file that cannot be read once is given up:
+ * the end of a part needs its begin. The CPU time in the file is that of the scheduler's
+ * last tick, so it is not used. */
 static bool use_so_far(struct hr_cpu_watch *watch, struct hr_cpu_use *ret_use)
 {
-    char text[128], *end;
+    char text[128];
     ssize_t length;
 
     *ret_use = (struct hr_cpu_use){0};
@@ -367,12 +380,13 @@ static bool use_so_far(struct hr_cpu_watch *watch, struct hr_cpu_use *ret_use)
     if (watch->file < 0)
         return false;
     length = pread(watch->file - 1, text, sizeof text - 1, 0);
-    if (length <= 0)
+    text[length > 0 ? length : 0] = '\0';
+    if (!parse_delay(text, &ret_use->delay_ns)) {
+        hr__cpu_watch_close(watch);
+        watch->file = -1;
         return false;
-    text[length] = '\0';
-    (void)strtoull(text, &end, 10); /* CPU time, as of the scheduler's last tick */
+    }
     ret_use->cpu_ns = hr__cpu_thread_ns();
-    ret_use->delay_ns = strtoull(end, NULL, 10);
     return true;
 }
 

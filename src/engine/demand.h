@@ -21,8 +21,8 @@ struct hr_demand {
     struct hr_control control;
     bool on;                   /* there is a demand, and more than one thread */
     uint64_t busy_ticks;       /* of threads, in completed pieces of work */
-    uint64_t watched_ticks;    /* of them: in pieces whose use of cores was measured, */
-    uint64_t cpu_ns, delay_ns; /* which was this */
+    uint64_t watched_ticks;    /* of those, in pieces whose use of cores was measured */
+    uint64_t cpu_ns, delay_ns; /* in the measured pieces; as in struct hr_cpu_use */
     double made;            /* records, those of batches that are not complete included */
     uint64_t passed;        /* records of the last stage that its sequencers have seen */
     uint64_t waits_ns;      /* of the consumer, in hr_iter_next */
@@ -41,7 +41,7 @@ void hr__demand_set(struct hr_engine *engine, double demand);
 bool hr__demand_watches(const struct hr_runner *runner);
 
 /* A thread has worked for `ticks`, on this claim (its `stage` is NULL: it completed
- * none), and used cores so (NULL: not measured). Under the lock. */
+ * none). `use` is its use of cores, NULL if that was not measured. Under the lock. */
 void hr__demand_note(struct hr_engine *engine, const struct hr_claim *claim,
                      uint64_t ticks, const struct hr_cpu_use *use);
 

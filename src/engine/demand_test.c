@@ -2,6 +2,8 @@
  * engine/demand_test.c - runs with a demand: the same batches with fewer threads, and as
  * many as the cost of a record, which the run measures, calls for.
  */
+#include "core/clock.h"
+#include "engine/engine.h"
 #include "engine/engine_test_util.h"
 
 #include <math.h>
@@ -115,6 +117,44 @@ TEST(a_changed_demand_changes_the_threads)
     options.demand = -3;
     CHECK_ERR(HR_ERR_ARGUMENT, hr_iter_open(graph, &options, &iter, NULL));
     hr_graph_unref(graph);
+}
+
+/* Of 2 ms, records compute one and sleep one, so that neither part can be taken for the
+ * other, however long threads wait for cores. */
+TEST(threads_measure_how_long_they_compute)
+{
+    struct hr_graph *graph =
+        load(GRAPH(RANGE(100000) "  - debug.spin: {us: 1000}\n"
+                                 "  - debug.sleep: {ms: 1}\n" BATCH(4)));
+    struct hr_iter_options options;
+    struct hr_engine *engine;
+    struct hr_demand sums;
+
+    if (access("/proc/thread-self/schedstat", R_OK) != 0)
+        check_skip("the system does not say how long threads wait for cores");
+    hr_iter_options_init(&options);
+    options.threads = THREADS;
+    options.demand = 1e9;
+    CHECK_OK(hr__engine_open(graph, &options, &engine, NULL));
+    for (int i = 0; i < 100; i++) {
+        struct hr_batch *batch;
+
+        CHECK_OK(hr__engine_next(engine, UINT64_MAX, &batch, NULL));
+        hr_batch_unref(batch);
+    }
+    pthread_mutex_lock(&engine->lock);
+    sums = engine->demand;
+    pthread_mutex_unlock(&engine->lock);
+    hr__engine_close(engine);
+    hr_graph_unref(graph);
+    /* Every second piece of work, since each follows the one before at once. */
+    CHECK(sums.watched_ticks > sums.busy_ticks / 8);
+    CHECK(sums.watched_ticks <= sums.busy_ticks);
+    CHECK_NEAR((double)sums.cpu_ns / (sums.made * 1e6) * (double)sums.busy_ticks /
+                   (double)sums.watched_ticks,
+               1, 0.5);
+    CHECK((double)(sums.cpu_ns + sums.delay_ns) <
+          0.95 * hr__ticks_to_ns(sums.watched_ticks));
 }
 
 /* A consumer that works between batches wants what it takes then. */

@@ -226,7 +226,7 @@ static void learn(struct hr_control *c, const struct hr_cores_load *load)
     c->other_threads = 0;
 }
 
-/* Records per second of so many threads. */
+/* The rate of `threads` threads, in records per second. */
 static double
 rate_of(const struct hr_control *c, const struct hr_cores_load *load, int threads)
 {
@@ -243,7 +243,7 @@ static double most_of(const struct hr_control *c, const struct hr_cores_load *lo
     return most;
 }
 
-/* The fewest threads that make so much. */
+/* The fewest threads whose rate is at least `rate`; all if there is no such number. */
 static int
 fewest(const struct hr_control *c, const struct hr_cores_load *load, double rate)
 {

@@ -27,8 +27,8 @@
 struct hr_control_sums {
     uint64_t now_ns;
     uint64_t busy_ns;          /* of all threads: not idle */
-    uint64_t watched_ns;       /* of it: while the use of cores was measured, */
-    uint64_t cpu_ns, delay_ns; /* and of that: computing; ready to run, without a core */
+    uint64_t watched_ns;       /* of it, in work whose use of cores was measured */
+    uint64_t cpu_ns, delay_ns; /* of watched_ns: computing; ready to run without a core */
     double made;       /* records, those of batches that are not complete included */
     uint64_t batches;  /* that the consumer took */
     uint64_t taken;    /* and their records */
@@ -59,7 +59,7 @@ struct hr_control {
                                           does not */
     uint64_t batches;                  /* at the last step */
     bool told;             /* the demand has changed, and threads may go at once */
-    unsigned told_windows; /* since */
+    unsigned told_windows; /* windows since then */
     double others;         /* as in struct hr_cores_load */
     int other_threads;  /* before the last change, as long as nothing is learnt from it */
     double other_rate;  /* of a thread then, if it need not wait for a core */

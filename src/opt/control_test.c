@@ -143,7 +143,6 @@ static void check_plants(bool told)
     uint64_t first = check_seed();
     int luxuries = 0;
 
-    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)first);
     for (uint64_t seed = first; seed < first + TRIALS; seed++) {
         int most = 2 + (int)(seed % 23);
         struct plant p = draw_plant(seed, most);
@@ -179,7 +178,6 @@ TEST(nothing_changes_while_nothing_does)
 {
     uint64_t first = check_seed();
 
-    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)first);
     for (uint64_t seed = first; seed < first + TRIALS / 4; seed++) {
         int most = 2 + (int)(seed % 15);
         struct plant p = draw_plant(seed, most);
@@ -257,7 +255,8 @@ static void advance_shop(struct shop *s, int threads)
     s->sums.now_ns += (uint64_t)TICK_NS;
 }
 
-/* Records per second that so many threads make. */
+/* The rate of `threads` threads that never wait for the consumer, in records per second.
+ */
 static double shop_rate(const struct shop *shop, int threads)
 {
     struct shop s = *shop;
@@ -319,7 +318,6 @@ TEST(threads_that_share_cores_settle_too)
     uint64_t first = check_seed();
     int off = 0;
 
-    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)first);
     for (uint64_t seed = first; seed < first + SHOPS; seed++) {
         struct shop s = {.cores = 1 + (double)(seed % 4), .sums.now_ns = MS};
         struct hr_control c;
@@ -407,7 +405,6 @@ TEST(processes_without_work_stay_for_a_while)
 {
     uint64_t first = check_seed();
 
-    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)first);
     for (uint64_t seed = first; seed < first + TRIALS / 20; seed++) {
         int most = 2 + (int)(seed % 23);
         struct plant p = draw_plant(seed, most);
@@ -431,7 +428,6 @@ TEST(processes_that_are_needed_again_and_again_stay)
 {
     uint64_t first = check_seed();
 
-    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)first);
     for (uint64_t seed = first; seed < first + TRIALS / 20; seed++) {
         struct plant p = draw_plant(seed, 8);
         double capacity = 8 * rate_of(&p, 8), half = 10 + 80 * hr__rng_double(&p.rng);

@@ -19,8 +19,9 @@ struct hr_cores_load {
 /* Records per second of `threads` threads. */
 double hr__cores_rate(const struct hr_cores_load *load, int threads);
 
-/* The `others` with which a record of `threads` threads waits so long for a core, at most
- * 64 for each core; 0 where the threads alone would make it wait longer. */
+/* The `others` with which a record of `threads` threads waits `delay_ns` for a core, at
+ * most 64 for each core; 0 if the threads alone make it wait that long. load->others is
+ * not used. */
 double hr__cores_others(const struct hr_cores_load *load, int threads, double delay_ns);
 
 #endif

@@ -46,7 +46,6 @@ TEST(more_threads_make_more_and_others_take_some)
     uint64_t seed = check_seed();
     struct hr_rng rng;
 
-    printf("# HEADRACE_TEST_SEED=%llu\n", (unsigned long long)seed);
     hr__rng_init(&rng, seed, 0, 0);
     for (int i = 0; i < 1000; i++) {
         struct hr_cores_load load = {.wait_ns = draw(&rng, 1e3, 1e9),
