@@ -147,8 +147,7 @@ class Sweep:
         # The whole run: plans that make many batches ahead would look fast after the first few.
         made = json.loads(done.stdout)
         computing = max(min(made["threads_used"], self.cpus), 1)
-        cpu_seconds = made["cpu_seconds"] + sum(node["worker_seconds"] for node in made["nodes"])
-        return float(made["records"] / max(cpu_seconds, 1e-9) * computing)
+        return float(made["records"] / max(made["cpu_seconds"], 1e-9) * computing)
 
     def finalists(self, plans: int) -> tuple[int, list[Candidate]]:
         """The fastest of different random plans, and how many there were."""

@@ -352,7 +352,9 @@ struct hr_iter_stats {
     uint64_t errors, substituted;
     double seconds;             /* since open */
     double first_batch_seconds; /* since open; 0 before it */
-    double cpu_seconds;         /* of this process, all its threads, since open */
+    double cpu_seconds;         /* of this process, all its threads, and of the run's
+                                   worker processes at work, since open */
+    double worker_seconds;      /* of those, in worker processes */
     double wait_seconds;        /* time hr_iter_next waited for a batch */
     double blocked_seconds;     /* time the threads waited for the consumer */
     uint64_t memory_bytes, memory_peak_bytes; /* charged to the budget */

@@ -107,7 +107,7 @@ hr_prediction_limit(const struct hr_prediction *prediction, size_t at,
 struct hr_measured {
     int64_t records;
     double seconds;
-    double cpu_seconds;   /* of this process */
+    double cpu_seconds;   /* of this process, and of the run's worker processes */
     double delay_seconds; /* in which a thread was ready but other programs had the cores,
                              summed over threads; 0 where the system does not count it */
     double rate;          /* records per second, without that time */
@@ -115,8 +115,10 @@ struct hr_measured {
     uint64_t reserved[4]; /* zero */
 };
 
-/* Call it when the predicted run is under way: what follows is measured. */
-HR_API void hr_prediction_start(struct hr_prediction *prediction);
+/* Call it when the predicted run is under way: what follows is measured. `iter` is the
+ * run; NULL if it has no worker processes. */
+HR_API void
+hr_prediction_start(struct hr_prediction *prediction, const struct hr_iter *iter);
 
 /*
  * Measures the time since hr_prediction_start(), in which `records` were delivered, while
@@ -126,8 +128,9 @@ HR_API void hr_prediction_start(struct hr_prediction *prediction);
  * Measurements of less than 0.2 s are not kept.
  */
 HR_API HR_CHECK enum hr_err
-hr_prediction_keep(struct hr_prediction *prediction, int64_t records, const char *name,
-                   struct hr_measured *ret_measured, struct hr_error *reterr);
+hr_prediction_keep(struct hr_prediction *prediction, const struct hr_iter *iter,
+                   int64_t records, const char *name, struct hr_measured *ret_measured,
+                   struct hr_error *reterr);
 
 /* How far the predictions of a graph were from what was measured. */
 struct hr_accuracy {

@@ -160,15 +160,17 @@ PyObject *ext_options_read(struct ext_state *state, PyObject *dict,
 PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
 {
     return Py_BuildValue(
-        "{s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:L,s:L,s:L,s:i,s:i,s:i,"
+        "{s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:d,s:K,s:K,s:K,s:L,s:L,s:L,s:i,s:i,s:"
+        "i,"
         "s:i,s:i,s:I,s:d,s:s,s:s,s:s}",
         "records", (unsigned long long)s->records, "batches",
         (unsigned long long)s->batches, "bytes", (unsigned long long)s->bytes, "errors",
         (unsigned long long)s->errors, "substituted", (unsigned long long)s->substituted,
         "seconds", s->seconds, "first_batch_seconds", s->first_batch_seconds,
-        "cpu_seconds", s->cpu_seconds, "wait_seconds", s->wait_seconds, "blocked_seconds",
-        s->blocked_seconds, "memory_bytes", (unsigned long long)s->memory_bytes,
-        "memory_peak_bytes", (unsigned long long)s->memory_peak_bytes, "batches_ready",
+        "cpu_seconds", s->cpu_seconds, "worker_seconds", s->worker_seconds,
+        "wait_seconds", s->wait_seconds, "blocked_seconds", s->blocked_seconds,
+        "memory_bytes", (unsigned long long)s->memory_bytes, "memory_peak_bytes",
+        (unsigned long long)s->memory_peak_bytes, "batches_ready",
         (unsigned long long)s->batches_ready, "epoch", (long long)s->epoch,
         "epoch_records", (long long)s->epoch_records, "epoch_done",
         (long long)s->epoch_done, "threads", s->threads, "threads_used", s->threads_used,

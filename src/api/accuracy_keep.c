@@ -23,10 +23,20 @@
 
 /* ---- measuring ---- */
 
-void hr_prediction_start(struct hr_prediction *prediction)
+/* Of this process, and of the run's worker processes. */
+static uint64_t cpu_ns_of(const struct hr_iter *iter)
+{
+    struct hr_iter_stats stats = {0};
+
+    if (iter != NULL)
+        hr_iter_stats(iter, &stats);
+    return hr__cpu_process_ns() + (uint64_t)(stats.worker_seconds * 1e9);
+}
+
+void hr_prediction_start(struct hr_prediction *prediction, const struct hr_iter *iter)
 {
     prediction->began_ns = hr__now_ns();
-    prediction->cpu_ns = hr__cpu_process_ns();
+    prediction->cpu_ns = cpu_ns_of(iter);
     prediction->delay_ns = hr__cpu_delay_ns();
 }
 
@@ -56,14 +66,14 @@ static double undisturbed(const struct hr_prediction *p, const struct hr_measure
     return fmax(m->seconds * part, fmin(m->cpu_seconds / cores, m->seconds));
 }
 
-static void
-measure(const struct hr_prediction *p, int64_t records, struct hr_measured *ret_measured)
+static void measure(const struct hr_prediction *p, const struct hr_iter *iter,
+                    int64_t records, struct hr_measured *ret_measured)
 {
     uint64_t delay_ns = hr__cpu_delay_ns();
     struct hr_measured m = {
         .records = records,
         .seconds = (double)(hr__now_ns() - p->began_ns) * 1e-9,
-        .cpu_seconds = (double)(hr__cpu_process_ns() - p->cpu_ns) * 1e-9,
+        .cpu_seconds = (double)(cpu_ns_of(iter) - p->cpu_ns) * 1e-9,
     };
 
     if (delay_ns > p->delay_ns)
@@ -148,8 +158,9 @@ static enum hr_err keep(const struct hr_str *line, struct hr_error *reterr)
 }
 
 enum hr_err
-hr_prediction_keep(struct hr_prediction *prediction, int64_t records, const char *name,
-                   struct hr_measured *ret_measured, struct hr_error *reterr)
+hr_prediction_keep(struct hr_prediction *prediction, const struct hr_iter *iter,
+                   int64_t records, const char *name, struct hr_measured *ret_measured,
+                   struct hr_error *reterr)
 {
     struct hr_measured measured;
     struct hr_str line;
@@ -160,7 +171,7 @@ hr_prediction_keep(struct hr_prediction *prediction, int64_t records, const char
     if (prediction->began_ns == 0)
         return hr__fail(reterr, HR_ERR_STATE,
                         "hr_prediction_start() was not called: nothing was measured");
-    measure(prediction, records, &measured);
+    measure(prediction, iter, records, &measured);
     if (ret_measured != NULL)
         *ret_measured = measured;
     if (measured.seconds < LEAST_SECONDS || records <= 0 ||

@@ -222,16 +222,17 @@ TEST(a_run_is_kept_beside_its_prediction)
 
     begin_cache("kept");
     CHECK_EQ_INT(accuracy_at(0).runs, 0);
-    CHECK_ERR(HR_ERR_STATE, hr_prediction_keep(prediction, 1, "g", NULL, &error));
+    CHECK_ERR(HR_ERR_STATE, hr_prediction_keep(prediction, NULL, 1, "g", NULL, &error));
     hr_iter_options_init(&options);
     options.records_max = 1600;
     CHECK_OK(hr_iter_open(graph, &options, &iter, NULL));
-    hr_prediction_start(prediction);
+    hr_prediction_start(prediction, iter);
     while (hr_iter_next(iter, &batch, NULL) == HR_OK) {
         records += hr_batch_records(batch);
         hr_batch_unref(batch);
     }
-    CHECK_OK(hr_prediction_keep(prediction, records, "g \"1\".yaml", &measured, &error));
+    CHECK_OK(
+        hr_prediction_keep(prediction, iter, records, "g \"1\".yaml", &measured, &error));
     hr_iter_close(iter);
     CHECK_EQ_INT(measured.records, 1600);
     CHECK(measured.cpu_ns > 390e3 && measured.rate >= 1600 / measured.seconds);
@@ -296,10 +297,10 @@ TEST(a_full_file_is_put_aside)
     CHECK_OK(hr__file_replace(path_of("accuracy.jsonl"), hr__str_text(&text), text.length,
                               NULL));
     until = hr__now_ns() + 250000000;
-    hr_prediction_start(prediction);
+    hr_prediction_start(prediction, NULL);
     while (hr__now_ns() < until)
         continue;
-    CHECK_OK(hr_prediction_keep(prediction, 9, "nine", NULL, NULL));
+    CHECK_OK(hr_prediction_keep(prediction, NULL, 9, "nine", NULL, NULL));
     CHECK_OK(hr__file_read(path_of("accuracy.jsonl"), 4096, &read, &bytes, NULL));
     CHECK_HAS(read, "\"nine\"");
     CHECK_EQ_STR(accuracy_at(1).name, "a.yaml");

@@ -370,10 +370,14 @@ static int open_run(struct run *run)
 
 static struct instant now(const struct run *run)
 {
+    struct hr_iter_stats stats;
     struct timespec cpu;
 
+    hr_iter_stats(run->iter, &stats);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-    return (struct instant){term_now(), (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9,
+    return (struct instant){term_now(),
+                            (double)cpu.tv_sec + (double)cpu.tv_nsec * 1e-9 +
+                                stats.worker_seconds,
                             run->records};
 }
 
@@ -386,7 +390,7 @@ static int handle_batch(struct run *run, const struct hr_batch *batch)
     if (run->batches == WARM_BATCHES) {
         run->warm = now(run);
         if (run->prediction != NULL)
-            hr_prediction_start(run->prediction);
+            hr_prediction_start(run->prediction, run->iter);
     }
     if (run->digest != NULL && run_digest_batch(run->digest, batch) != HR_OK)
         code = cli_failed("cannot read a batch");
@@ -497,7 +501,7 @@ static void keep_prediction(struct run *run)
     if (run->prediction == NULL || result->steady_records == 0)
         return;
     hr_prediction_info(run->prediction, &result->prediction);
-    if (hr_prediction_keep(run->prediction, (int64_t)result->steady_records,
+    if (hr_prediction_keep(run->prediction, run->iter, (int64_t)result->steady_records,
                            result->graph_path, &result->measured, &error) != HR_OK)
         fprintf(stderr, "headrace: the measurement is not kept: %s\n", error.message);
     result->predicted =

@@ -84,6 +84,7 @@ struct hr_engine {
     atomic_ullong code_clock; /* advances whenever the consumer wakes; dates code_since */
     atomic_size_t shared_bytes; /* with worker processes */
     atomic_int processes;       /* of them, alive */
+    atomic_ullong worker_ns;    /* CPU time in them */
     uint64_t positions_first;   /* where the run begins */
     uint64_t positions_max; /* that records_max needs from there; UINT64_MAX: unknown */
     uint64_t ahead_next;    /* by __atomic: first position not yet named; see ahead.c */

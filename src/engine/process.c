@@ -418,6 +418,7 @@ void hr__process_end(struct hr_pass *pass, const struct hr_segment *segment,
     hr__runner_out_of_code(runner);
     hr__proc_stats(proc, &after);
     engine->shared_bytes += after.shared_bytes - before.shared_bytes;
+    engine->worker_ns += after.cpu_ns - before.cpu_ns;
     if (code == HR_OK) {
         if (engine->options.trace)
             trace(pass, segment, chunk->begin_ticks, hr__ticks());

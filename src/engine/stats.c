@@ -36,7 +36,9 @@ void hr__engine_stats(struct hr_engine *engine, struct hr_iter_stats *s)
     s->substituted = peek(&engine->substituted);
     s->seconds = (double)(hr__now_ns() - engine->open_ns) * 1e-9;
     s->first_batch_seconds = (double)engine->first_batch_ns * 1e-9;
-    s->cpu_seconds = (double)(hr__cpu_process_ns() - engine->open_cpu_ns) * 1e-9;
+    s->worker_seconds = (double)engine->worker_ns * 1e-9;
+    s->cpu_seconds =
+        (double)(hr__cpu_process_ns() - engine->open_cpu_ns) * 1e-9 + s->worker_seconds;
     s->wait_seconds = (double)engine->wait_ns * 1e-9;
     s->blocked_seconds = (double)engine->blocked_ns * 1e-9;
     s->batches_ready = engine->out_count;
