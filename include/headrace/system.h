@@ -13,10 +13,13 @@ struct hr_machine_info {
     char cpu[128];   /* the processor's model; "unknown" */
     const char *isa; /* instruction set of the kernels: "c", "neon", "avx2", ... */
     const char
-        *isa_machine;  /* the best that the machine has; HEADRACE_ISA lowers `isa` */
-    int cpus;          /* threads of a run by default: the smaller of the next two */
-    int cpus_affinity; /* CPUs that the process may run on */
-    int cpus_quota;    /* the cgroup's quota, rounded up; 0: none */
+        *isa_machine;      /* the best that the machine has; HEADRACE_ISA lowers `isa` */
+    int cpus;              /* threads of a run by default: the smaller of the next two */
+    int cpus_affinity;     /* CPUs that the process may run on */
+    int cpus_quota;        /* the cgroup's quota, rounded up; 0: none */
+    uint64_t memory_bytes; /* that the process may use: the machine's, or the
+                              cgroup's limit if that is less */
+    uint64_t memory_free_bytes; /* of it, now; a cache of files counts as free */
     char
         cache_folder[1024]; /* where profiles and indexes are kept; "" if there is none */
 };

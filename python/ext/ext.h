@@ -100,12 +100,16 @@ PyObject *ext_exception_text(PyObject *exception);
 /* ---- op.c ---- */
 
 PyObject *ext_op_list(PyObject *module, PyObject *unused);
-PyObject *ext_parts(PyObject *module, PyObject *unused); /* system.c */
 PyObject *ext_arrow_rows(PyObject *module, PyObject *args);
 /* If the attribute `arrow` of a source's function is what arrow_rows() made: its code,
  * which needs no interpreter. */
 bool ext_arrow_code(PyObject *function, struct hr_code *ret_code);
 PyObject *ext_merge_states(PyObject *module, PyObject *states);
+
+/* ---- system.c ---- */
+
+PyObject *ext_parts(PyObject *module, PyObject *unused);
+PyObject *ext_free_memory(PyObject *module, PyObject *unused);
 
 /* ---- graph.c ---- */
 

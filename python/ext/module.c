@@ -99,6 +99,9 @@ static PyMethodDef functions[] = {
     {"check_profile",    ext_check_profile,  METH_VARARGS,
      "check_profile(text, name)\n--\n\nRaise the first error of a profile, with its "
      "place in file `name`."                                                                                },
+    {"free_memory",      ext_free_memory,    METH_NOARGS,
+     "free_memory() -> int\n--\n\nBytes that this process may use and that are free "
+     "now; 0 if unknown."                                                                                   },
     {"live_objects",     live_objects,       METH_NOARGS,
      "live_objects() -> dict[str, int]\n--\n\nHandles alive by class, for leak tests."                      },
     {"_close_iterators", ext_iters_close,    METH_NOARGS,

@@ -39,3 +39,12 @@ PyObject *ext_parts(PyObject *module, PyObject *unused)
     }
     return all;
 }
+
+PyObject *ext_free_memory(PyObject *module, PyObject *unused)
+{
+    struct hr_machine_info machine;
+
+    (void)module, (void)unused;
+    hr_machine_info(&machine);
+    return PyLong_FromUnsignedLongLong(machine.memory_free_bytes);
+}

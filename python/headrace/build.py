@@ -622,13 +622,8 @@ def kept_here(nodes: list[Node], graph: _headrace.Graph, names: list[str]) -> di
     """Why worker processes cannot run the code of nodes of these names, of those that must stay. Data of more than a
     quarter of the memory that is free stays, too: nobody asked for a copy."""
     codes, found = _Codes(probing=False, anywhere=True), {}
-    codes.memory = Memory(_free_bytes() // 4)
+    codes.memory = Memory(_headrace.free_memory() // 4)
     for info, node in zip(graph.nodes(), nodes, strict=True):
         if info["name"] in names:
             found[info["name"]] = codes.stays.get(codes.add(node, resolve(node)), "")
     return {name: why for name, why in found.items() if why}
-
-
-def _free_bytes() -> int:
-    with open("/proc/meminfo", encoding="ascii") as file:
-        return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))

@@ -23,7 +23,7 @@ import pytest
 
 import headrace as hr
 import userfns
-from headrace import build, live_code, live_order
+from headrace import _headrace, build, live_code, live_order
 from headrace.live_code import Contest, Sums
 from headrace.loader import Loader
 from headrace.loader_run import Run
@@ -407,7 +407,7 @@ class Heavy:
 @pytest.mark.usefixtures("eager", "nothing_left", "children")
 def test_data_that_would_fill_the_memory_stays(monkeypatch):
     decided(monkeypatch, True)
-    monkeypatch.setattr(build, "_free_bytes", lambda: 4 << 20)  # the array has 2 MiB
+    monkeypatch.setattr(_headrace, "free_memory", lambda: 4 << 20)  # the array has 2 MiB
     pipe = hr.range(300).map(Heavy(), name="f", fields="value", outputs={"value": "int64"}).batch(5)
     with pipe.loader(seed=1, optimize=True) as loader:
         got, where = followed(loader, run_of(loader))

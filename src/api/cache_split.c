@@ -72,8 +72,7 @@ static bool draws(const struct hr_graph *graph, uint32_t node)
 
     hr__graph_before(graph, node, before);
     for (uint32_t i = 0; i < graph->count; i++)
-        if (before[i] && graph->nodes[i].op->kind != HR_OP_ORDER &&
-            (graph->nodes[i].op->traits & HR_TRAIT_RANDOM))
+        if (before[i] && hr__node_draws_values(&graph->nodes[i]))
             return true;
     return false;
 }

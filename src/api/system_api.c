@@ -40,6 +40,8 @@ void hr_machine_info(struct hr_machine_info *ret_info)
         .cpus = hr__cpu_count(),
         .cpus_affinity = hr__cpu_affinity(),
         .cpus_quota = hr__cpu_quota(),
+        .memory_bytes = hr__memory_bytes(),
+        .memory_free_bytes = hr__memory_free_bytes(),
     };
     char *folder = NULL;
 

@@ -17,6 +17,7 @@ TEST(a_machine_has_cpus_and_an_instruction_set)
     CHECK(info.cpus == hr__cpu_count() && info.cpus >= 1);
     CHECK(info.cpus_affinity >= info.cpus);
     CHECK(info.cpus_quota == 0 || info.cpus_quota >= info.cpus);
+    CHECK(info.memory_free_bytes > 0 && info.memory_free_bytes <= info.memory_bytes);
     CHECK(info.cpu[0] != '\0');
     CHECK_EQ_STR(info.isa, hr__isa_name(hr__isa()));
     hr__isa_limit(HR_ISA_C);

@@ -45,7 +45,6 @@ struct doctor {
     struct utsname system;
     char distribution[128], libc[64];
     long cpus_online;
-    uint64_t memory;
     struct limit limits[4];
     struct folder folders[3];
     char warnings[WARNINGS_MAX][768];
@@ -176,7 +175,6 @@ static void read_facts(struct doctor *doctor)
         doctor->libc[0] = '\0';
 #endif
     doctor->cpus_online = sysconf(_SC_NPROCESSORS_ONLN);
-    doctor->memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     read_limits(doctor);
     read_folders(doctor);
 }
@@ -267,7 +265,7 @@ static void row(const char *name, const char *format, ...)
 static void print_machine(const struct doctor *doctor)
 {
     const struct hr_machine_info *machine = &doctor->machine;
-    char memory[24], quota[48] = "no quota";
+    char memory[24], left[24], quota[48] = "no quota";
 
     if (machine->cpus_quota > 0)
         snprintf(quota, sizeof(quota), "quota %d", machine->cpus_quota);
@@ -282,7 +280,9 @@ static void print_machine(const struct doctor *doctor)
     row("instruction set", "%s%s%s", machine->isa,
         strcmp(machine->isa, machine->isa_machine) == 0 ? "" : "; the machine has ",
         strcmp(machine->isa, machine->isa_machine) == 0 ? "" : machine->isa_machine);
-    row("memory", "%s", term_bytes(memory, sizeof(memory), (double)doctor->memory));
+    row("memory", "%s, %s free",
+        term_bytes(memory, sizeof(memory), (double)machine->memory_bytes),
+        term_bytes(left, sizeof(left), (double)machine->memory_free_bytes));
 }
 
 static const char *
@@ -375,7 +375,8 @@ static void json_machine(struct json *json, const struct doctor *doctor)
     json_i64(json, "cpus_quota", machine->cpus_quota);
     json_text(json, "isa", machine->isa);
     json_text(json, "isa_machine", machine->isa_machine);
-    json_u64(json, "memory_bytes", doctor->memory);
+    json_u64(json, "memory_bytes", doctor->machine.memory_bytes);
+    json_u64(json, "memory_free_bytes", doctor->machine.memory_free_bytes);
     json_close(json, '}');
 }
 

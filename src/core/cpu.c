@@ -218,6 +218,46 @@ static int memory_v1(const char *folder)
     return memory_in(folder, "memory.limit_in_bytes");
 }
 
+/* Bytes of the line `name` of the folder's memory.stat; 0 without one. */
+static double memory_stat(const char *folder, const char *name)
+{
+    char path[4096 + 32], text[8192];
+    const char *line = text;
+    size_t length = strlen(name);
+
+    snprintf(path, sizeof path, "%s/memory.stat", folder);
+    if (!read_text(path, text, sizeof text))
+        return 0;
+    while (strncmp(line, name, length) != 0 || line[length] != ' ') {
+        line = strchr(line, '\n');
+        if (line == NULL)
+            return 0;
+        line++;
+    }
+    return strtod(line + length, NULL);
+}
+
+/* MiB of the limit that are free, or hold a cache of files that nobody used lately. */
+static int memory_left(const char *folder, int limit, const char *used, const char *cache)
+{
+    int left = limit - memory_in(folder, used) + (int)(memory_stat(folder, cache) / MIB);
+
+    if (limit == 0)
+        return 0;
+    return left < 1 ? 1 : left < limit ? left : limit;
+}
+
+static int memory_free_v2(const char *folder)
+{
+    return memory_left(folder, memory_v2(folder), "memory.current", "inactive_file");
+}
+
+static int memory_free_v1(const char *folder)
+{
+    return memory_left(folder, memory_v1(folder), "memory.usage_in_bytes",
+                       "total_inactive_file");
+}
+
 /* What a cgroup limits: how a folder says it, by version of the hierarchy. */
 struct controller {
     const char *name;
@@ -226,6 +266,8 @@ struct controller {
 };
 static const struct controller cpu_controller = {"cpu", quota_v2, quota_v1};
 static const struct controller memory_controller = {"memory", memory_v2, memory_v1};
+static const struct controller memory_free_controller = {"memory", memory_free_v2,
+                                                         memory_free_v1};
 
 /* Whether the comma-separated names up to `end` have this one. */
 static bool has_name(const char *names, const char *end, const char *name)
@@ -290,6 +332,25 @@ int hr__cgroup_cpus(const char *groups, const char *sys_root)
 uint64_t hr__cgroup_memory(const char *groups, const char *sys_root)
 {
     return (uint64_t)least_limit(groups, sys_root, &memory_controller) * MIB;
+}
+
+uint64_t hr__cgroup_memory_free(const char *groups, const char *sys_root)
+{
+    return (uint64_t)least_limit(groups, sys_root, &memory_free_controller) * MIB;
+}
+
+uint64_t hr__memory_free_bytes(void)
+{
+    char groups[8192], text[4096];
+    uint64_t bytes = 0, left = 0;
+    const char *line;
+
+    if (read_text("/proc/meminfo", text, sizeof text) &&
+        (line = strstr(text, "MemAvailable:")) != NULL)
+        bytes = strtoull(line + strlen("MemAvailable:"), NULL, 10) << 10;
+    if (read_text("/proc/self/cgroup", groups, sizeof groups))
+        left = hr__cgroup_memory_free(groups, "/sys/fs/cgroup");
+    return left > 0 && (left < bytes || bytes == 0) ? left : bytes;
 }
 
 uint64_t hr__memory_bytes(void)

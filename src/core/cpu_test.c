@@ -131,6 +131,34 @@ TEST(limits_of_memory_count_in_both_hierarchies)
     CHECK(hr__memory_bytes() > 1 << 20);
 }
 
+TEST(what_is_left_of_a_limit_is_free_memory)
+{
+    char root[512];
+
+    snprintf(root, sizeof root, "%s/left", check_temp_dir());
+    put(root, "/a/b", "memory.max", "max\n");
+    put(root, "/a/b", "memory.current", "1048576\n");
+    CHECK_EQ_INT(hr__cgroup_memory_free("0::/a/b\n", root), 0);
+    put(root, "/a", "memory.max", "10485760\n");
+    CHECK_EQ_INT(hr__cgroup_memory_free("0::/a/b\n", root), 10 << 20);
+    put(root, "/a", "memory.current", "9437184\n");
+    CHECK_EQ_INT(hr__cgroup_memory_free("0::/a/b\n", root), 1 << 20);
+    put(root, "/a", "memory.stat", "anon 5\nactive_file 7\ninactive_file 4194304\n");
+    CHECK_EQ_INT(hr__cgroup_memory_free("0::/a/b\n", root), 5 << 20);
+    put(root, "/a/b", "memory.max", "2097152\n");
+    CHECK_EQ_INT(hr__cgroup_memory_free("0::/a/b\n", root), 1 << 20);
+    put(root, "/a", "memory.stat", "inactive_file x");
+    put(root, "/a", "memory.current", "99999999\n");
+    CHECK_EQ_INT(hr__cgroup_memory_free("0::/a\n", root), 1 << 20);
+    put(root, "/memory/g", "memory.limit_in_bytes", "4194304\n");
+    put(root, "/memory/g", "memory.usage_in_bytes", "3145728\n");
+    put(root, "/memory/g", "memory.stat",
+        "inactive_file 9\ntotal_inactive_file 1048576\n");
+    CHECK_EQ_INT(hr__cgroup_memory_free("4:memory:/g\n", root), 2 << 20);
+    CHECK(hr__memory_free_bytes() > 0);
+    CHECK(hr__memory_free_bytes() <= hr__memory_bytes());
+}
+
 TEST(resident_memory_is_known)
 {
     CHECK(hr__rss_bytes() > 100000);

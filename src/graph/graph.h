@@ -198,6 +198,14 @@ static inline bool hr__node_draws(const struct hr_graph_node *node)
     return (node->op->traits & HR_TRAIT_RANDOM) || node->when_count > 0;
 }
 
+/* The same, but for what only decides which records come: a cache behind it would repeat
+ * the draws. */
+static inline bool hr__node_draws_values(const struct hr_graph_node *node)
+{
+    return hr__node_draws(node) && node->op->kind != HR_OP_ORDER &&
+           node->op->kind != HR_OP_MERGE;
+}
+
 /* Whether the source of a node by number may drop some of its records. */
 static inline bool hr__node_drops(const struct hr_graph_node *node)
 {

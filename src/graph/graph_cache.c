@@ -171,11 +171,6 @@ static enum hr_err check_identity(struct caches *c, uint32_t node)
         n->name, name_of(c, order), name_of(c, order), n->name);
 }
 
-static bool draws(const struct hr_graph_node *n)
-{
-    return hr__node_draws(n) && n->op->kind != HR_OP_ORDER && n->op->kind != HR_OP_MERGE;
-}
-
 static enum hr_err check_draws(struct caches *c, uint32_t node)
 {
     struct hr_graph_node *n = &c->graph->nodes[node];
@@ -223,7 +218,7 @@ static enum hr_err check_before(struct caches *c, uint32_t node)
         return HR_OK;
     c->seen[node] = true;
     HR_TRY(check_identity(c, node));
-    if (draws(n))
+    if (hr__node_draws_values(n))
         HR_TRY(check_draws(c, node));
     for (size_t i = 0; i < n->input_count; i++)
         HR_TRY(check_before(c, n->inputs[i]));
