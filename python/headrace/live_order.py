@@ -232,10 +232,15 @@ class LiveOrder:
         if why:
             _logger.info("optimize: the order stays as written: %s", why)
 
+    def changing_code(self, graph: _headrace.Graph) -> LiveCode | None:
+        """The code that is in worker processes in one of `graph` and the graph that is wanted only."""
+        return self.code if self.code is not None and self.code.is_between(graph, self.wanted) else None
+
     def give_up(self, before: _headrace.Graph, why: str) -> None:
         """Returns to threads, or to the written order, if what is wanted instead of `before` cannot run."""
-        if self.code is not None and self.code.is_between(before, self.wanted):
-            self.code.refuse(why)
+        code = self.changing_code(before)
+        if code is not None:
+            code.refuse(why)
         else:
             self.graph = self._written
             self._end(why)

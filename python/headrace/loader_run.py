@@ -118,7 +118,7 @@ class Run:
             return True
         if self._loader.world > 1 or stats["errors"] > 0:
             return False
-        if order.code is not None and order.code.is_between(self._graph, order.wanted):
+        if order.changing_code(self._graph) is not None:
             return True
         if order.strictness != "exact":
             return False
@@ -130,8 +130,8 @@ class Run:
     ) -> _headrace.Batch:
         """The next batch after a state, at which the run had these statistics: made by the graph that is wanted.
         `got`: the same batch as the run has made it."""
-        code = order.code
-        if code is None or code.is_shown or not code.is_between(self._graph, order.wanted):
+        code = order.changing_code(self._graph)
+        if code is None or code.is_shown:
             return self._take(self._change(order, state, stats))
         return self._take_both(order, code, state, stats, got)
 
