@@ -39,12 +39,15 @@ struct hr_control_worker {
 
 struct hr_control_job {
     char name[129];
-    uint64_t positions, cursor; /* of the run; that its client has taken */
+    uint64_t positions, cursor; /* of the run; that its client has taken, or that its
+                                   consumers have committed */
     uint64_t positions_leased;
     uint64_t generation; /* how often a client of it has begun */
     bool connected, done;
     bool stands; /* for 2 s it took nothing and was sent nothing, though workers have some
                   */
+    uint64_t consumers, consumers_connected; /* 0: it has one client */
+    uint64_t reserved[4];                    /* zero */
 };
 
 /* One of several consumers of a run (hr_iter_options.service_consumer) that is in use: a
@@ -63,11 +66,11 @@ struct hr_control_status {
     double uptime_seconds;
     uint64_t connections, connections_max, clients, positions_finished;
     struct hr_control_worker *workers;
-    struct hr_control_job *jobs; /* that have one client each */
+    struct hr_control_job *jobs; /* those that have several consumers come last */
     size_t worker_count, job_count;
     struct hr_control_consumer *consumers; /* in order of their runs */
     size_t consumer_count;
-    uint64_t jobs_known; /* `jobs`, and the runs that have several consumers */
+    uint64_t jobs_known;
 };
 
 /* HR_ERR_IO, HR_ERR_TIMEOUT, HR_ERR_DENIED (the token), HR_ERR_FORMAT (another program

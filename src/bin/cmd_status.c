@@ -160,13 +160,18 @@ print_jobs(const struct hr_control_status *s, const struct hr_control_status *be
            "IN WORK", before != NULL ? "     BATCHES/s" : "");
     for (size_t i = 0; i < s->job_count; i++) {
         const struct hr_control_job *j = &s->jobs[i];
-        char all[32], taken[32];
+        char all[32], taken[32], client[48];
 
-        printf("%-28s %-12s %14s %14s %7.1f %9llu", j->name,
-               j->done         ? "done"
-               : !j->connected ? "away"
-               : j->stands     ? "stands still"
-                               : "connected",
+        snprintf(client, sizeof(client), "%s",
+                 j->done         ? "done"
+                 : !j->connected ? "away"
+                 : j->stands     ? "stands still"
+                                 : "connected");
+        if (j->consumers > 0 && j->connected)
+            snprintf(client, sizeof(client), "%llu of %llu",
+                     (unsigned long long)j->consumers_connected,
+                     (unsigned long long)j->consumers);
+        printf("%-28s %-12s %14s %14s %7.1f %9llu", j->name, client,
                count_text(all, sizeof(all), j->positions),
                count_text(taken, sizeof(taken), j->cursor),
                j->positions > 0 ? 100.0 * (double)j->cursor / (double)j->positions : 100,

@@ -18,6 +18,8 @@
 
 #define PIECE 4096 /* of lists: work that is done at a time, in looks at a peer */
 #define ENTRY 64   /* what a worker or job takes that is written */
+/* Numbers of jobs of several consumers in lists, above all others. */
+#define BOUND_JOBS ((uint64_t)1 << 52)
 
 static double seconds_since(uint64_t then)
 {
@@ -73,13 +75,36 @@ static void add_job(const struct hr_dispatcher_job *job, const struct hr_lease_j
     hr__str_addf(out,
                  ",\"id\":\"%016llx\",\"positions\":%llu,\"cursor\":%llu,"
                  "\"positions_leased\":%llu,\"leases\":%zu,\"generation\":%u,"
-                 "\"connected\":%s,\"stands\":%s,\"done\":%s}",
+                 "\"connected\":%s,\"stands\":%s,\"done\":%s,\"consumers\":0,"
+                 "\"consumers_connected\":0}",
                  (unsigned long long)job->id, (unsigned long long)role->options.end,
                  (unsigned long long)client->cursor,
                  (unsigned long long)client->outstanding, client->leases.count,
                  client->generation, client->peer != 0 ? "true" : "false",
                  client->stands ? "true" : "false",
                  hr__lease_job_is_done(role) ? "true" : "false");
+}
+
+/* A run of several consumers. */
+static void add_bound_job(const struct hr_bound_job *job, struct hr_str *out)
+{
+    struct hr_bind_work work = hr__bind_work(&job->binder);
+    uint32_t connected = 0;
+
+    for (uint32_t rank = 0; rank < job->count; rank++)
+        connected += job->binder.consumers[rank].peer != 0;
+    hr__str_add(out, "{\"name\":");
+    hr__str_add_json(out, job->about.name, strlen(job->about.name));
+    hr__str_addf(out,
+                 ",\"id\":\"%016llx\",\"positions\":%llu,\"cursor\":%llu,"
+                 "\"positions_leased\":%llu,\"leases\":%u,\"generation\":%u,"
+                 "\"connected\":%s,\"stands\":false,\"done\":%s,\"consumers\":%u,"
+                 "\"consumers_connected\":%u}",
+                 (unsigned long long)job->about.id, (unsigned long long)job->about.end,
+                 (unsigned long long)work.committed, (unsigned long long)work.leased,
+                 work.leases, job->binder.generation, connected > 0 ? "true" : "false",
+                 hr__bind_is_done(&job->binder) ? "true" : "false", job->count,
+                 connected);
 }
 
 static void
@@ -134,9 +159,9 @@ static bool add_workers(const struct hr_dispatcher_process *d,
     return place->number == 0 || is_full(place);
 }
 
-/* The same for jobs, in order of their numbers. */
-static bool add_jobs(const struct hr_dispatcher_process *d, struct hr_http_place *place,
-                     int *left, struct hr_str *out)
+/* The same for jobs that have one client each, in order of their numbers. */
+static bool add_single_jobs(const struct hr_dispatcher_process *d,
+                            struct hr_http_place *place, int *left, struct hr_str *out)
 {
     const struct hr_dispatcher_job *job = d->jobs;
 
@@ -152,9 +177,35 @@ static bool add_jobs(const struct hr_dispatcher_process *d, struct hr_http_place
         hr__str_add(out, place->count++ > 0 ? "," : "");
         add_job(job, role, out);
     }
-    if (job == NULL)
+    return job == NULL;
+}
+
+/* The same for those of several consumers, which are listed after the others. */
+static bool add_bound_jobs(const struct hr_dispatcher_process *d,
+                           struct hr_http_place *place, int *left, struct hr_str *out)
+{
+    const struct hr_bound_job *job = d->bound;
+
+    while (job != NULL && BOUND_JOBS + job->number < place->number)
+        job = job->next;
+    for (; job != NULL && *left > 0 && !is_full(place); job = job->next) {
+        hr__str_add(out, place->count++ > 0 ? "," : "");
+        add_bound_job(job, out);
+        place->number = BOUND_JOBS + job->number + 1;
+        *left -= ENTRY;
+    }
+    return job == NULL;
+}
+
+static bool add_jobs(const struct hr_dispatcher_process *d, struct hr_http_place *place,
+                     int *left, struct hr_str *out)
+{
+    bool all = place->number >= BOUND_JOBS || add_single_jobs(d, place, left, out);
+
+    all = all && add_bound_jobs(d, place, left, out);
+    if (all)
         place->number = 0; /* nothing follows */
-    return job == NULL || is_full(place);
+    return all || is_full(place);
 }
 
 /* The rank of the job's first consumer after this place of the list. */

@@ -86,6 +86,24 @@ static void commit_range(struct hr_binder *binder, struct hr_frame_range range)
     }
 }
 
+struct hr_bind_work hr__bind_work(const struct hr_binder *binder)
+{
+    uint64_t done = binder->first * binder->options.split, end = binder->options.end;
+    struct hr_bind_work work = {.committed = done < end ? done : end};
+
+    for (uint64_t n = binder->first; n < hr__bind_limit(binder); n++) {
+        const struct hr_bind_split *split = hr__bind_at(binder, n);
+        struct hr_frame_range rest = hr__bind_rest(binder, n);
+
+        work.committed += split->committed;
+        if (split->worker == 0 || split->served)
+            continue;
+        work.leased += rest.until - rest.from;
+        work.leases++;
+    }
+    return work;
+}
+
 /* ---- consumers ---- */
 
 static void end_leases_of(struct hr_binder *binder, uint32_t rank, bool also_bindings)

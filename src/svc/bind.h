@@ -91,6 +91,14 @@ void hr__bind_tick(struct hr_binder *binder, uint64_t now, struct hr_actions *ac
 void hr__bind_evict(struct hr_binder *binder, uint32_t rank, uint64_t now,
                     struct hr_actions *actions);
 
+/* Positions that are committed; that workers have and have not sent, in so many leases.
+ */
+struct hr_bind_work {
+    uint64_t committed, leased;
+    uint32_t leases;
+};
+struct hr_bind_work hr__bind_work(const struct hr_binder *binder);
+
 static inline bool hr__bind_is_done(const struct hr_binder *binder)
 {
     return binder->first == binder->splits;

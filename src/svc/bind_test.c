@@ -91,6 +91,15 @@ static void check_lease(hr_peer peer, size_t nth, uint64_t from, uint64_t until)
     CHECK_EQ_INT(lease->u.lease.ranges[0].until, until);
 }
 
+static void check_work(uint64_t committed, uint64_t leased, uint32_t leases)
+{
+    struct hr_bind_work work = hr__bind_work(&binder);
+
+    CHECK_EQ_INT(work.committed, committed);
+    CHECK_EQ_INT(work.leased, leased);
+    CHECK_EQ_INT(work.leases, leases);
+}
+
 TEST(a_binding_is_journalled_before_client_and_worker_hear_of_it)
 {
     const struct hr_frame *bound;
@@ -120,6 +129,7 @@ TEST(whoever_has_room_gets_the_next_split)
     join_client(3, 1, 98, 0);
     check_lease(1, 0, 20, 30);
     finished(1, 2, 20, 30, 1);
+    check_work(0, 30, 3);
     CHECK(sent(1, HR_FRAME_LEASE, 0) == NULL); /* it has not taken that */
     took(3, 2, 1, 30, 1);
     check_lease(1, 0, 40, 50);
@@ -182,6 +192,7 @@ TEST(commits_end_splits_and_are_answered_again_but_not_counted_twice)
     CHECK_EQ_INT(actions.items[0].u.row.kind, HR_ROW_COMMIT);
     CHECK_EQ_INT(sent(2, HR_FRAME_COMMITTED, 0)->u.commit.id, 1);
     CHECK_EQ_INT(binder.first, 1);
+    check_work(14, 16, 2);
     commit(2, 1, 1, 0, 14, 2);
     CHECK_EQ_INT(actions.items[0].kind, HR_ACTION_SEND);
     CHECK_EQ_INT(sent(2, HR_FRAME_COMMITTED, 0)->u.commit.id, 1);
@@ -210,6 +221,7 @@ TEST(an_epoch_ends_when_all_is_committed)
         CHECK(sent(2, HR_FRAME_COMMITTED, 0) != NULL);
     }
     CHECK(hr__bind_is_done(&binder));
+    check_work(95, 0, 0);
     hr__bind_finish(&binder);
 }
 

@@ -237,13 +237,19 @@ def commands_and_metrics_show_consumers_beside_other_runs():
         wait_until(lambda: gauges(s) == [3, 2, 2])
         status = run_json("status", *control)
         counts = [status[name] for name in ("clients", "job_count", "consumer_count")]
-        assert counts == [3, 2, 2] and [job["name"] for job in status["jobs"]] == ["alone"], status
+        assert counts == [3, 2, 2] and [job["name"] for job in status["jobs"]] == ["alone", "shown"], status
+        job = status["jobs"][1]
+        assert job["positions"] == 40000 and 0 < job["cursor"] < 40000 and job["connected"] and not job["done"], job
+        assert (job["consumers"], job["consumers_connected"], status["jobs"][0]["consumers"]) == (2, 2, 0), status
+        page = run_json("jobs", *control)
+        assert [one["name"] for one in page["jobs"]] == ["alone", "shown"] and page["next"] == 0, page
+        assert re.search(r"^shown +2 of 2 +40,000 ", run("jobs", *control).stdout, re.M)
         assert {(consumer["job"], consumer["consumer"]) for consumer in status["consumers"]} == {("shown", "first"), ("shown", "second")}
         listed = run_json("consumers", *control)
         assert listed["next"] == 0 and len(listed["consumers"]) == 2
         assert len(run_json("top", "-n", 1, "-i", 1, *control)["consumers"]) == 2
         shown = run("status", *control).stdout
-        assert "2 workers, 3 clients, 2 jobs, " in shown and re.search(r"^alone +connected .*\n\nJOB +CONSUMER ", shown, re.M), shown
+        assert "2 workers, 3 clients, 2 jobs, " in shown and re.search(r"^alone +connected .*\nshown +2 of 2 .*\n\nJOB +CONSUMER ", shown, re.M), shown
         for words in (["status"], ["consumers"], ["top", "-n", 1, "-i", 1]):
             shown = run(*words, *control).stdout
             assert re.search(r"^shown +first +connected +[1-9]\S* +\d+ +\d+$", shown, re.M), shown
@@ -251,6 +257,7 @@ def commands_and_metrics_show_consumers_beside_other_runs():
         first.kill()  # what it has is kept for it
         wait_until(lambda: gauges(s) == [2, 1, 2])
         assert re.search(r"^shown +first +away ", run("consumers", *control).stdout, re.M)
+        assert re.search(r"^shown +1 of 2 ", run("jobs", *control).stdout, re.M)
         second.process.send_signal(signal.SIGINT)
         second.end(130)
         assert re.search(r"^shown +second +away .* 0 +0$", run("consumers", *control).stdout, re.M)
