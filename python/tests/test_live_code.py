@@ -23,7 +23,7 @@ import pytest
 
 import headrace as hr
 import userfns
-from headrace import _headrace, build, live_code, live_order
+from headrace import _headrace, live_code, live_order
 from headrace.live_code import Contest, Sums
 from headrace.loader import Loader
 from headrace.loader_run import Run

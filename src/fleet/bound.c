@@ -121,11 +121,26 @@ static void log_evictions(struct hr_dispatcher_process *d, const struct hr_bound
     }
 }
 
+static void add_counts(struct hr_dispatcher_process *d, struct hr_bound_job *job)
+{
+    const struct hr_bind_counts *now = &job->binder.counts, *was = &job->counted;
+    struct hr_lease_counts *sum = &d->counts;
+
+    sum->leases += now->leases - was->leases;
+    sum->positions += now->positions - was->positions;
+    sum->leases_finished += now->leases_finished - was->leases_finished;
+    sum->positions_finished += now->positions_finished - was->positions_finished;
+    sum->leases_expired += now->leases_expired - was->leases_expired;
+    sum->positions_taken += now->positions_taken - was->positions_taken;
+    job->counted = *now;
+}
+
 /* Journals, then sends. False if the job is gone. */
 static bool perform(struct hr_dispatcher_process *d, struct hr_bound_job *job)
 {
     struct hr_error error = {0};
 
+    add_counts(d, job);
     if (hr__journal_write(d->journal, &job->binder, &d->actions, &error) != HR_OK) {
         d->actions.count = 0;
         fail_job(d, job, &error);
@@ -208,6 +223,7 @@ bool hr__bound_worker(struct hr_dispatcher_process *d, uint32_t peer,
 {
     bool finished = frame->type == HR_FRAME_FINISHED;
     struct hr_bound_job *next;
+    uint64_t was;
 
     for (struct hr_bound_job *job = d->bound; job != NULL; job = next) {
         next = job->next;
@@ -216,12 +232,31 @@ bool hr__bound_worker(struct hr_dispatcher_process *d, uint32_t peer,
             (!finished && frame->type != HR_FRAME_PROGRESS &&
              frame->type != HR_FRAME_GOODBYE))
             continue;
+        was = job->binder.peers[peer].finished;
         hr__bind_frame(&job->binder, peer, frame, hr__now_ns(), &d->actions);
+        d->peers[peer].finished += job->binder.peers[peer].finished - was;
         (void)perform(d, job);
         if (finished)
             return true;
     }
     return false;
+}
+
+struct hr_bind_work hr__bound_work(const struct hr_dispatcher_process *d, uint32_t peer)
+{
+    struct hr_bind_work sum = {0};
+
+    for (const struct hr_bound_job *job = d->bound; job != NULL; job = job->next) {
+        struct hr_bind_work work;
+
+        if (peer != 0 && job->binder.peers[peer].held == 0)
+            continue;
+        work = hr__bind_work(&job->binder, peer);
+        sum.committed += work.committed;
+        sum.leased += work.leased;
+        sum.leases += work.leases;
+    }
+    return sum;
 }
 
 void hr__bound_worker_came(struct hr_dispatcher_process *d)

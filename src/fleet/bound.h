@@ -26,8 +26,9 @@ struct hr_bound_job {
     struct hr_binder binder;
     char *names[HR_BOUND_CONSUMERS]; /* of consumers, by rank */
     uint32_t count;
-    uint32_t clients; /* connections that brought it */
-    bool lists_due;   /* its clients do not know all of its workers */
+    uint32_t clients;              /* connections that brought it */
+    struct hr_bind_counts counted; /* that are in the dispatcher's sums */
+    bool lists_due;                /* its clients do not know all of its workers */
 };
 
 /* A client brings a job with this head, in which it is one of several consumers; refuses
@@ -54,6 +55,9 @@ bool hr__bound_worker(struct hr_dispatcher_process *d, uint32_t peer,
 /* A worker has an address now. One is gone. */
 void hr__bound_worker_came(struct hr_dispatcher_process *d);
 void hr__bound_worker_lost(struct hr_dispatcher_process *d, uint32_t peer);
+
+/* What a worker (0: all) has of all these jobs: leases, positions. */
+struct hr_bind_work hr__bound_work(const struct hr_dispatcher_process *d, uint32_t peer);
 
 void hr__bound_tick(struct hr_dispatcher_process *d, uint64_t now);
 

@@ -44,6 +44,7 @@ add_worker(const struct hr_dispatcher_process *d, uint32_t peer, struct hr_str *
 {
     const struct hr_lease_peer *role = &d->role.peers[peer];
     const char *address = d->peers[peer].address;
+    struct hr_bind_work bound = hr__bound_work(d, peer);
     char kinds[HR_KINDS_TEXT];
 
     hr__str_add(out, "{\"address\":");
@@ -52,9 +53,9 @@ add_worker(const struct hr_dispatcher_process *d, uint32_t peer, struct hr_str *
                  ",\"draining\":%s,\"leases\":%u,\"leases_max\":%u,"
                  "\"positions_leased\":%llu,\"positions_finished\":%llu,"
                  "\"positions_shared\":%llu,",
-                 role->leaving ? "true" : "false", role->held, role->slots,
-                 (unsigned long long)role->outstanding,
-                 (unsigned long long)role->finished,
+                 role->leaving ? "true" : "false", role->held + bound.leases, role->slots,
+                 (unsigned long long)(role->outstanding + bound.leased),
+                 (unsigned long long)(role->finished + d->peers[peer].finished),
                  (unsigned long long)d->peers[peer].shared);
     add_number(out, "position_seconds", role->ns_per_position * 1e-9);
     hr__str_add(out, ",");
@@ -88,7 +89,7 @@ static void add_job(const struct hr_dispatcher_job *job, const struct hr_lease_j
 /* A run of several consumers. */
 static void add_bound_job(const struct hr_bound_job *job, struct hr_str *out)
 {
-    struct hr_bind_work work = hr__bind_work(&job->binder);
+    struct hr_bind_work work = hr__bind_work(&job->binder, 0);
     uint32_t connected = 0;
 
     for (uint32_t rank = 0; rank < job->count; rank++)
@@ -321,7 +322,8 @@ static void add_status(const struct hr_dispatcher_process *d, struct hr_str *out
                  "\"consumer_count\":%zu,\"positions_finished\":%llu,",
                  hr__net_address(d->base.net), net.open, d->peers_max, counts.clients,
                  d->worker_count, counts.jobs, d->jobs_max, counts.consumers,
-                 (unsigned long long)d->role.counts.positions_finished);
+                 (unsigned long long)(d->role.counts.positions_finished +
+                                      d->counts.positions_finished));
     add_number(out, "uptime_seconds", seconds_since(d->started_ns));
     hr__str_add(out, ",");
 }
@@ -361,22 +363,24 @@ static double resident_bytes(void)
     return (double)resident * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void add_leases(const struct hr_lease_counts *c, struct hr_str *out)
+/* Of jobs that have one client each, and of the others. */
+static void add_leases(const struct hr_lease_counts *c,
+                       const struct hr_lease_counts *bound, struct hr_str *out)
 {
-    counter(out, "leases_total", "Leases given to workers.", c->leases);
+    counter(out, "leases_total", "Leases given to workers.", c->leases + bound->leases);
     counter(out, "positions_leased_total", "Positions in leases given to workers.",
-            c->positions);
+            c->positions + bound->positions);
     counter(out, "leases_finished_total", "Leases that workers say they have sent.",
-            c->leases_finished);
+            c->leases_finished + bound->leases_finished);
     counter(out, "positions_finished_total", "Positions that workers say they have sent.",
-            c->positions_finished);
+            c->positions_finished + bound->positions_finished);
     counter(out, "positions_taken_total", "Positions that clients say they have taken.",
-            c->positions_taken);
+            c->positions_taken + bound->positions_taken);
     counter(out, "leases_expired_total", "Leases that ended at their deadline.",
-            c->leases_expired);
+            c->leases_expired + bound->leases_expired);
     counter(out, "leases_hedged_total",
             "Leases given to a second worker because the first was slow.",
-            c->leases_hedged);
+            c->leases_hedged + bound->leases_hedged);
 }
 
 static void add_connections(const struct hr_dispatcher_process *d, struct hr_str *out)
@@ -415,8 +419,8 @@ static void add_metrics(const struct hr_dispatcher_process *d, struct hr_str *ou
           (double)counts.connected);
     gauge(out, "jobs", "Known jobs.", (double)counts.jobs);
     gauge(out, "positions_in_work", "Positions leased and not sent yet.",
-          (double)d->role.outstanding);
-    add_leases(&d->role.counts, out);
+          (double)(d->role.outstanding + hr__bound_work(d, 0).leased));
+    add_leases(&d->role.counts, &d->counts, out);
     counter(out, "positions_shared_total",
             "Positions that workers sent to a client and had made for another one.",
             d->shared);

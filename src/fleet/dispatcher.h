@@ -26,6 +26,7 @@ struct hr_dispatcher_peer {
     bool draining;                 /* the log says so */
     uint32_t kinds;                /* of compression, of a worker (TRAFFIC) */
     uint64_t made, sent;           /* bytes: of batches; as the worker sent them */
+    uint64_t finished;             /* positions of jobs of several consumers */
     uint64_t shared;               /* positions that it had made for another client */
     char job[HR_JOB_NAME_MAX + 1]; /* of a client */
     /* Of a client that is one of several consumers (bound.h); else NULL. */
@@ -57,20 +58,21 @@ struct hr_dispatcher_process {
     uint32_t worker_count, compressing; /* that have an address; that compress */
     struct hr_buffer *list; /* of workers, as clients get it; NULL: it changed */
     uint32_t list_count;
-    uint64_t list_number;       /* counts changes */
-    bool lists_due;             /* some client does not have the latest one */
-    uint32_t next_list;         /* the peer before the one that a tick begins with */
-    struct hr_http *control;    /* or NULL */
-    struct hr_events *events;   /* or NULL */
-    struct hr_journal *journal; /* or NULL */
-    struct hr_bound_job *bound; /* jobs of several consumers, in memory */
-    uint64_t bound_number;      /* counts those that were loaded */
-    uint64_t evict_ns;          /* a consumer without a connection is evicted then */
-    uint64_t journal_s;         /* an unused job leaves the journal after so long */
-    uint64_t expired_ns;        /* when that was looked at; 0: not yet */
-    uint64_t journal_failed_ns; /* when the log last said so; 0: never */
-    uint64_t refused_ns;        /* when `refused` began to count */
-    uint32_t refused;           /* refused connections since then */
+    uint64_t list_number;          /* counts changes */
+    bool lists_due;                /* some client does not have the latest one */
+    uint32_t next_list;            /* the peer before the one that a tick begins with */
+    struct hr_http *control;       /* or NULL */
+    struct hr_events *events;      /* or NULL */
+    struct hr_journal *journal;    /* or NULL */
+    struct hr_bound_job *bound;    /* jobs of several consumers, in memory */
+    uint64_t bound_number;         /* counts those that were loaded */
+    struct hr_lease_counts counts; /* of these jobs */
+    uint64_t evict_ns;             /* a consumer without a connection is evicted then */
+    uint64_t journal_s;            /* an unused job leaves the journal after so long */
+    uint64_t expired_ns;           /* when that was looked at; 0: not yet */
+    uint64_t journal_failed_ns;    /* when the log last said so; 0: never */
+    uint64_t refused_ns;           /* when `refused` began to count */
+    uint32_t refused;              /* refused connections since then */
 };
 
 /* Tells the worker at this address to drain. HR_ERR_NOT_FOUND. */

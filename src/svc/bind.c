@@ -86,7 +86,7 @@ static void commit_range(struct hr_binder *binder, struct hr_frame_range range)
     }
 }
 
-struct hr_bind_work hr__bind_work(const struct hr_binder *binder)
+struct hr_bind_work hr__bind_work(const struct hr_binder *binder, hr_peer worker)
 {
     uint64_t done = binder->first * binder->options.split, end = binder->options.end;
     struct hr_bind_work work = {.committed = done < end ? done : end};
@@ -96,7 +96,8 @@ struct hr_bind_work hr__bind_work(const struct hr_binder *binder)
         struct hr_frame_range rest = hr__bind_rest(binder, n);
 
         work.committed += split->committed;
-        if (split->worker == 0 || split->served)
+        if (split->worker == 0 || split->served ||
+            (worker != 0 && split->worker != worker))
             continue;
         work.leased += rest.until - rest.from;
         work.leases++;
@@ -296,8 +297,12 @@ static void commit(struct hr_binder *binder, hr_peer peer, uint32_t rank,
     row->count = frame->count;
     memcpy(row->ranges, frame->u.commit.ranges, frame->count * sizeof row->ranges[0]);
     consumer->committed = frame->u.commit.id;
-    for (uint32_t i = 0; i < frame->count; i++)
-        commit_range(binder, frame->u.commit.ranges[i]);
+    for (uint32_t i = 0; i < frame->count; i++) {
+        const struct hr_frame_range *range = &frame->u.commit.ranges[i];
+
+        commit_range(binder, *range);
+        binder->counts.positions_taken += range->until - range->from;
+    }
     advance(binder);
     answer_commit(consumer, peer, actions);
     hr__bind_grant(binder, now, actions);
@@ -388,6 +393,9 @@ static void finished(struct hr_binder *binder, hr_peer peer, const struct hr_fra
             continue;
         split->served = true;
         split->deadline_ns = now + binder->options.served_ns;
+        binder->counts.leases_finished++;
+        binder->counts.positions_finished += split->leased;
+        binder->peers[peer].finished += split->leased;
         binder->peers[peer].held--;
         binder->peers[peer].doubt = 0;
     }
@@ -461,6 +469,7 @@ static void expire(struct hr_binder *binder, uint64_t now)
         if (split->worker == 0 || split->served || split->deadline_ns > now)
             continue;
         binder->peers[split->worker].doubt++;
+        binder->counts.leases_expired++;
         hr__bind_end_lease(binder, split);
     }
 }

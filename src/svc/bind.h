@@ -38,6 +38,7 @@ struct hr_bind_split {
     uint32_t owner;     /* rank + 1; 0: nobody */
     uint64_t committed; /* positions of it */
     hr_peer worker;     /* 0: not leased */
+    uint64_t leased;    /* positions of that lease */
     uint64_t deadline_ns;
     bool served;
 };
@@ -53,12 +54,20 @@ struct hr_bind_consumer {
 struct hr_bind_peer {
     uint32_t role, rank, slots, held;
     uint64_t heard_ns;
-    uint32_t doubt; /* leases that expired since it finished one */
+    uint32_t doubt;    /* leases that expired since it finished one */
+    uint64_t finished; /* positions */
     bool leaving;
+};
+
+/* Since the binder was made; as in struct hr_lease_counts. */
+struct hr_bind_counts {
+    uint64_t leases, positions, leases_finished, positions_finished, leases_expired;
+    uint64_t positions_taken; /* committed */
 };
 
 struct hr_binder {
     struct hr_bind_options options;
+    struct hr_bind_counts counts;
     uint64_t splits, first;       /* of the job; the first that is not committed */
     struct hr_bind_split *window; /* ring by number */
     struct hr_bind_consumer *consumers;
@@ -91,13 +100,13 @@ void hr__bind_tick(struct hr_binder *binder, uint64_t now, struct hr_actions *ac
 void hr__bind_evict(struct hr_binder *binder, uint32_t rank, uint64_t now,
                     struct hr_actions *actions);
 
-/* Positions that are committed; that workers have and have not sent, in so many leases.
- */
+/* Positions that are committed; that a worker (0: all) has and has not sent, in so many
+ * leases. */
 struct hr_bind_work {
     uint64_t committed, leased;
     uint32_t leases;
 };
-struct hr_bind_work hr__bind_work(const struct hr_binder *binder);
+struct hr_bind_work hr__bind_work(const struct hr_binder *binder, hr_peer worker);
 
 static inline bool hr__bind_is_done(const struct hr_binder *binder)
 {

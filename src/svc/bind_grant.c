@@ -46,6 +46,9 @@ static void lease(struct hr_binder *binder, uint64_t number, hr_peer worker, uin
     frame->u.lease.rank = split->owner - 1;
     frame->u.lease.ttl_ms = ms == 0 ? 1 : ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
     frame->u.lease.ranges[0] = hr__bind_rest(binder, number);
+    split->leased = frame->u.lease.ranges[0].until - frame->u.lease.ranges[0].from;
+    binder->counts.leases++;
+    binder->counts.positions += split->leased;
     split->worker = worker;
     split->deadline_ns = now + binder->options.ttl_ns;
     binder->peers[worker].held++;

@@ -93,7 +93,7 @@ static void check_lease(hr_peer peer, size_t nth, uint64_t from, uint64_t until)
 
 static void check_work(uint64_t committed, uint64_t leased, uint32_t leases)
 {
-    struct hr_bind_work work = hr__bind_work(&binder);
+    struct hr_bind_work work = hr__bind_work(&binder, 0);
 
     CHECK_EQ_INT(work.committed, committed);
     CHECK_EQ_INT(work.leased, leased);
@@ -222,6 +222,10 @@ TEST(an_epoch_ends_when_all_is_committed)
     }
     CHECK(hr__bind_is_done(&binder));
     check_work(95, 0, 0);
+    CHECK_EQ_INT(binder.counts.positions_taken, 95);
+    CHECK_EQ_INT(binder.counts.positions_finished, 95);
+    CHECK_EQ_INT(binder.counts.leases_finished, 10);
+    CHECK_EQ_INT(binder.peers[1].finished, 95);
     hr__bind_finish(&binder);
 }
 

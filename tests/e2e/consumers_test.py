@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from consumers_support import Consumer, check_union, expected
-from service_support import LONG, Service, ask, begin, free_port, wait_until
+from service_support import LONG, Service, ask, begin, free_port, metrics, wait_until
 from support import graph, main, one_line, run, run_json, source, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
@@ -218,8 +218,8 @@ def a_user_sees_consumers_and_may_evict_one():
 
 def gauges(s):
     """Of clients, consumers and jobs."""
-    text = ask(s, "/metrics")[1]
-    return [float(re.search(rf"^headrace_{name} (\S+)$", text, re.M)[1]) for name in ("clients", "consumers", "jobs")]
+    got = metrics(s)
+    return [got[f"headrace_{name}"] for name in ("clients", "consumers", "jobs")]
 
 
 @test
@@ -267,6 +267,9 @@ def commands_and_metrics_show_consumers_beside_other_runs():
         wait_until(lambda: gauges(s) == [0, 0, 1])  # the run alone is still listed
         status = run_json("status", *control)
         assert (status["consumers"], status["consumer_count"], status["job_count"], status["clients"]) == ([], 0, 1, 0), status
+        sent, taken = (metrics(s)[f"headrace_positions_{name}_total"] for name in ("finished", "taken"))
+        assert sum(worker["positions_finished"] for worker in status["workers"]) == status["positions_finished"] == sent, status
+        assert sent > taken > status["jobs"][0]["cursor"] + job["cursor"] - 1, (sent, taken, status)
 
 
 @test

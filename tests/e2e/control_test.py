@@ -13,7 +13,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
-from service_support import LONG, Service, ask, begin, digest, free_port, token_file, wait_until
+from service_support import LONG, Service, ask, begin, digest, free_port, metrics, token_file, wait_until
 from support import graph, headrace, main, one_line, photos, run, run_json, source, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
@@ -26,12 +26,6 @@ numbers = """pipeline:
   - batch.stack: {size: 10}
 """
 WITH_CONTROL = ["--control", "127.0.0.1:0"]
-
-
-def metrics(service):
-    status, text = ask(service, "/metrics")
-    assert status == 200
-    return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
 
 
 def jobs(service):

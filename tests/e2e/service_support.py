@@ -107,6 +107,13 @@ def ask(service, path, method="GET", body=None, headers={}):
     return answer.status, text
 
 
+def metrics(service):
+    """Of its /metrics, by name."""
+    status, text = ask(service, "/metrics")
+    assert status == 200
+    return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
+
+
 def wait_until(condition):
     until = time.monotonic() + LONG
     while not condition():
