@@ -225,10 +225,11 @@ result_tuple(PyObject *self, struct hr_graph *found, const struct hr_optimize_re
     if (graph == NULL)
         return NULL;
     about = Py_BuildValue(
-        "{s:n,s:N,s:d,s:d,s:L,s:d,s:d,s:d,s:N}", "moved", (Py_ssize_t)r->moved, "best",
-        PyBool_FromLong(r->best), "written_ns", r->written_ns, "predicted_ns",
-        r->predicted_ns, "records", (long long)r->records, "difference", r->difference,
-        "written_run_ns", r->written_run_ns, "run_ns", r->run_ns, "dropped",
+        "{s:n,s:i,s:N,s:d,s:d,s:L,s:d,s:d,s:d,s:N}", "moved", (Py_ssize_t)r->moved,
+        "needs", (int)r->needs, "best", PyBool_FromLong(r->best), "written_ns",
+        r->written_ns, "predicted_ns", r->predicted_ns, "records", (long long)r->records,
+        "difference", r->difference, "written_run_ns", r->written_run_ns, "run_ns",
+        r->run_ns, "dropped",
         PyUnicode_DecodeUTF8(r->dropped, (Py_ssize_t)strlen(r->dropped), "replace"));
     if (about == NULL)
         Py_CLEAR(graph);

@@ -82,6 +82,7 @@ class EpochSize(TypedDict):
 
 class OptimizeResult(TypedDict):
     moved: int
+    needs: int  # enum hr_strictness
     best: bool
     written_ns: float
     predicted_ns: float

@@ -129,7 +129,7 @@ class LiveOrder:
         """A graph with the nodes of the written one, in the order that was found, unless it is slower there."""
         if self.report is None or not self.report.moved:
             return graph
-        settings = Settings(self.strictness, "headrace", self._least, self._seed)
+        settings = Settings(self.report.needs, "headrace", self._least, self._seed)
         with contextlib.suppress(_Cancelled):
             graph, self._other = find(graph, self.report.profile, settings, self._tick)
         return graph
@@ -221,7 +221,7 @@ class LiveOrder:
         else:
             self.report = report
             self.graph = graph  # last: a run may see it from now on
-            self._end(report.dropped)
+            self._end("" if report.moved else report.dropped)
 
     def _tick(self) -> None:
         if self._cancel.is_set():

@@ -81,7 +81,8 @@ class Optimization(NamedTuple):
     moved: tuple[Move, ...]
     strictness: Strictness
     rule: Rule
-    best: bool  # the profile knows no cheaper legal order
+    needs: Strictness  # how far its swaps let records differ: as little as pays; "exact" if nothing moved
+    best: bool  # the profile knows no cheaper order that needs no more
     written_ns: float  # of the nodes that might have moved, per record of the sources: as measured
     predicted_ns: float  # and as predicted in the new order
     records: int  # that both orders were run over; 0 if nothing would move
@@ -94,6 +95,11 @@ class Optimization(NamedTuple):
     steps: tuple[StepVariant, ...] = ()  # of your own code
     ways: tuple[Way, ...] = ()  # to run them: the chosen one, then the others from the fastest on
     unmeasured: str = ""  # why no other order was looked for; "" if one was
+
+    @property
+    def order(self) -> tuple[Rule, Strictness]:
+        """The rule and the strictness that give this order."""
+        return (self.rule, self.needs) if self.moved else ("written", "exact")
 
     @property
     def predicted(self) -> float:
@@ -122,8 +128,7 @@ class Optimization(NamedTuple):
         if self.unmeasured:
             return f"the order stays as written: not measured, as {self.unmeasured}"
         if not self.moved:
-            why = f"\n  the cheapest by the profile was dropped: {self.dropped}" if self.dropped else ""
-            return f"no order is cheaper ({self.strictness}, rule {self.rule}){why}"
+            return "\n".join([f"no order is cheaper ({self.strictness}, rule {self.rule})", *self._dropped()])
         lines = [f"{len(self.moved)} nodes stand elsewhere ({self.strictness}, rule {self.rule})"]
         was = {move.node: f"  (was {move.was})" for move in self.moved}
         lines += [f"  {at:3}  {name}{was.get(name, '')}" for at, name in enumerate(self.nodes, 1)]
@@ -131,13 +136,16 @@ class Optimization(NamedTuple):
             f"  CPU per record: {_time(self.written_run_ns)} as written, {_time(self.run_ns)} now: "
             f"{self.measured:.2f}x ({self.predicted:.2f}x predicted for the nodes that may move)"
         )
-        lines.append("  " + self._difference())
+        lines += ["  " + self._difference(), *self._dropped()]
         if not self.best:
             lines.append("  too many nodes may move to try all orders: there may be a better one")
         return "\n".join(lines)
 
+    def _dropped(self) -> list[str]:
+        return [f"  the cheapest by the profile was dropped: {self.dropped}"] if self.dropped else []
+
     def _difference(self) -> str:
-        if self.strictness == "relaxed":
+        if self.needs == "relaxed":
             return (
                 f"{self.records} records have the same fields, shapes and dtypes; their values are those of other "
                 "augmentations"
@@ -204,6 +212,7 @@ def find(
         moved,
         settings.strictness,
         settings.rule,
+        STRICTNESS[about["needs"]],
         about["best"],
         about["written_ns"],
         about["predicted_ns"],
@@ -228,22 +237,22 @@ class Caching(NamedTuple):
 
 
 def places(
-    graph: _headrace.Graph, costs: Profile, settings: Settings, moved: bool, asked: Caching
+    graph: _headrace.Graph, costs: Profile, order: tuple[Rule, Strictness], asked: Caching
 ) -> tuple[CachePlace, ...]:
-    """Where a cache pays in the order that was found."""
-    rule: Rule = settings.rule if moved else "written"
+    """Where a cache pays in an order of `Optimization.order`."""
+    rule, strictness = order
     with translated():
-        found = graph.caches(costs.text, RULE_NUMBERS[rule], STRICTNESS.index(settings.strictness), *asked)
+        found = graph.caches(costs.text, RULE_NUMBERS[rule], STRICTNESS.index(strictness), *asked)
     return tuple(CachePlace(**place) for place in found)
 
 
 def ways(
-    graph: _headrace.Graph, costs: Profile, settings: Settings, moved: bool, threads: int
+    graph: _headrace.Graph, costs: Profile, order: tuple[Rule, Strictness], threads: int
 ) -> tuple[tuple[StepVariant, ...], tuple[Way, ...]]:
-    """Where user code runs best in the order that was found."""
-    rule: Rule = settings.rule if moved else "written"
+    """Where user code runs best in an order of `Optimization.order`."""
+    rule, strictness = order
     with translated():
-        steps, found = graph.variants(costs.text, RULE_NUMBERS[rule], STRICTNESS.index(settings.strictness), threads)
+        steps, found = graph.variants(costs.text, RULE_NUMBERS[rule], STRICTNESS.index(strictness), threads)
     return tuple(StepVariant(**step) for step in steps), tuple(Way(**way) for way in found)
 
 
@@ -413,7 +422,7 @@ def placed(built: build.Built, node: Node, threads: int, tries: bool) -> Placed:
     if costs is None or not knows_variants(costs):
         return Placed(None, _unmeasured_steps(built, _NOT_YET if tries else _NEVER), unmeasured=free)
     anywhere = build.build(node, anywhere=True)
-    steps, by_rate = ways(anywhere.graph, costs, Settings("exact", "written", 1, 0), False, threads)
+    steps, by_rate = ways(anywhere.graph, costs, ("written", "exact"), threads)
     processes = frozenset(step.node for step in steps if step.moved)
     if not processes:
         return Placed(None, steps, by_rate)
@@ -543,9 +552,9 @@ def optimized(
             save(built.graph, costs)
         _, found = find(built.graph, costs, settings)
         if asked.epochs > 0:
-            found = found._replace(caches=places(built.graph, costs, settings, bool(found.moved), asked))
+            found = found._replace(caches=places(built.graph, costs, found.order, asked))
         if variants:
-            steps, found_ways = ways(built.graph, costs, settings, bool(found.moved), 0)
+            steps, found_ways = ways(built.graph, costs, found.order, 0)
             if why:
                 steps = tuple(step._replace(reason=why) if step.variant == "threads" else step for step in steps)
             found = found._replace(steps=steps, ways=found_ways)

@@ -20,7 +20,7 @@ struct comparing {
     struct hr_iter *iters[2];
     struct hr_batch *batches[2];
     bool levels;
-    double expected; /* ratio of their times */
+    double expected, most; /* ratio of their times, as predicted and allowed */
     enum hr_on_error on_error;
     struct hr_comparison *result;
 };
@@ -243,7 +243,7 @@ static enum hr_err time_rounds(struct comparing *c, struct hr_error *reterr)
         }
         ratios[count] = ns[1][count] / ns[0][count];
         count++;
-        result->trial = hr__trial(ratios, count, c->expected);
+        result->trial = hr__trial(ratios, count, c->expected, c->most);
     } while (result->trial == HR_TRIAL_MORE);
     for (int i = 0; i < 2; i++)
         result->ns[i] = hr__trial_median(ns[i], count);
@@ -262,13 +262,14 @@ static enum hr_err compare_and_time(struct comparing *c, struct hr_error *reterr
 
 enum hr_err
 hr__compare(struct hr_graph *const graphs[2], const struct hr_optimize_options *options,
-            bool levels, double expected, struct hr_comparison *ret_comparison,
-            struct hr_error *reterr)
+            bool levels, double expected, double most,
+            struct hr_comparison *ret_comparison, struct hr_error *reterr)
 {
     struct comparing c = {.options = options,
                           .graphs = graphs,
                           .levels = levels,
                           .expected = expected,
+                          .most = most,
                           .on_error = HR_ON_ERROR_FAIL,
                           .result = ret_comparison};
     enum hr_err code = compare_and_time(&c, reterr);

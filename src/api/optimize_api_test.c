@@ -185,7 +185,7 @@ static struct hr_comparison compared(const char *one, const char *two)
     struct hr_error error = {0};
 
     hr_optimize_options_init(&options);
-    CHECK_OK(hr__compare(graphs, &options, true, 1, &found, &error));
+    CHECK_OK(hr__compare(graphs, &options, true, 1, 1, &found, &error));
     hr_graph_unref(graphs[0]);
     hr_graph_unref(graphs[1]);
     return found;

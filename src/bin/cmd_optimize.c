@@ -64,6 +64,8 @@ static const struct cli_example optimize_examples[] = {
 };
 /* clang-format on */
 
+static const char *const strictness_names[] = {"exact", "close", "relaxed"};
+
 struct found {
     struct hr_graph *written, *graph;
     struct hr_optimize_result result;
@@ -147,7 +149,7 @@ add_cache(struct found *found, const struct hr_profile *profile,
         return HR_OK;
     hr_optimize_options_init(&order);
     order.rule = (enum hr_rule)command->rule;
-    order.strictness = (enum hr_strictness)command->strictness;
+    order.strictness = found->result.needs;
     code = cache_propose(found->written, profile, &command->cache,
                          found->result.moved > 0 ? &order : NULL, &cached, &found->places,
                          error);
@@ -213,13 +215,13 @@ static void print_nodes(const struct found *found)
     }
 }
 
-static void print_difference(const struct found *found, int strictness)
+static void print_difference(const struct found *found)
 {
     const struct hr_optimize_result *r = &found->result;
     char records[32];
 
     term_count(records, sizeof(records), (uint64_t)r->records);
-    if (strictness == HR_STRICTNESS_RELAXED)
+    if (r->needs == HR_STRICTNESS_RELAXED)
         printf("  %s records have the same fields, shapes and dtypes; their values are "
                "those of other augmentations\n",
                records);
@@ -243,8 +245,13 @@ static void print_age(uint64_t measured)
            days > 0 ? when : "today");
 }
 
-static void print_report(const struct found *found,
-                         const struct optimize_command *command, const char *path)
+static void print_dropped(const struct hr_optimize_result *r)
+{
+    if (r->dropped[0] != '\0')
+        printf("  the cheapest by the profile was dropped: %s\n", r->dropped);
+}
+
+static void print_report(const struct found *found, const char *path)
 {
     const struct hr_optimize_result *r = &found->result;
     char written[24], now[24];
@@ -252,8 +259,7 @@ static void print_report(const struct found *found,
     printf("%s%s%s: ", term_bold(stdout), path, term_plain(stdout));
     if (r->moved == 0) {
         printf("no order is cheaper\n");
-        if (r->dropped[0] != '\0')
-            printf("  the cheapest by the profile was dropped: %s\n", r->dropped);
+        print_dropped(r);
         print_age(found->measured);
         return;
     }
@@ -265,7 +271,8 @@ static void print_report(const struct found *found,
         term_seconds(written, sizeof(written), r->written_run_ns * 1e-9),
         term_seconds(now, sizeof(now), r->run_ns * 1e-9), r->written_run_ns / r->run_ns,
         r->written_ns / r->predicted_ns);
-    print_difference(found, command->strictness);
+    print_difference(found);
+    print_dropped(r);
     if (!r->best)
         printf(
             "  too many nodes may move to try all orders: there may be a better one\n");
@@ -280,6 +287,7 @@ static void print_json(const struct found *found)
 
     json_open(&json, NULL, '{');
     json_u64(&json, "moved", r->moved);
+    json_text(&json, "needs", strictness_names[r->needs]);
     json_bool(&json, "best", r->best);
     json_double(&json, "written_ns", r->written_ns);
     json_double(&json, "predicted_ns", r->predicted_ns);
@@ -328,7 +336,7 @@ static int optimize_run(void *values, const struct cli_rest *rest)
     if (code == CLI_OK && command->json)
         print_json(&found);
     else if (code == CLI_OK && !command->quiet)
-        print_report(&found, command, rest->words[0]);
+        print_report(&found, rest->words[0]);
     if (code == CLI_OK && !command->json && !command->quiet)
         cache_report_print(found.places, command->cache.epochs);
     hr_cache_places_free(found.places);

@@ -358,15 +358,15 @@ static double expected_ratio(const struct reorder *r)
     return all > 0 ? fmax(1 - saved / all, EXPECTED_MIN) : 1;
 }
 
-enum hr_err hr__reorder(const struct hr_graph *graph, const struct hr_profile *profile,
-                        const struct hr_reorder_settings *settings,
-                        struct hr_reorder *ret_reorder, struct hr_error *reterr)
+static enum hr_err
+reorder_as(const struct hr_graph *graph, const struct hr_profile *profile,
+           const struct hr_reorder_settings *settings, struct hr_reorder *ret_reorder,
+           struct hr_error *reterr)
 {
     struct reorder r = {.graph = graph, .settings = settings, .result = ret_reorder};
     enum hr_err code = HR_ERR_MEMORY;
 
-    assert(graph->frozen);
-    *ret_reorder = (struct hr_reorder){.best = true};
+    *ret_reorder = (struct hr_reorder){.best = true, .needs = settings->strictness};
     ret_reorder->nodes = hr__calloc(graph->count, sizeof *ret_reorder->nodes);
     ret_reorder->node_ns = hr__calloc(graph->count, sizeof *ret_reorder->node_ns);
     r.measured = hr__calloc(graph->count, sizeof *r.measured);
@@ -385,6 +385,44 @@ enum hr_err hr__reorder(const struct hr_graph *graph, const struct hr_profile *p
     hr__free(r.measured);
     if (code != HR_OK)
         hr__reorder_finish(ret_reorder);
+    return code;
+}
+
+/* Takes the order of the next strictness, where values must change, if it is worth that.
+ */
+static enum hr_err loosen(const struct hr_graph *graph, const struct hr_profile *profile,
+                          const struct hr_reorder_settings *settings,
+                          struct hr_reorder *reorder, struct hr_error *reterr)
+{
+    struct hr_reorder looser, worse;
+
+    HR_TRY(reorder_as(graph, profile, settings, &looser, reterr));
+    worse = looser;
+    if (looser.expected < HR_REORDER_WORTH * reorder->expected) {
+        worse = *reorder;
+        *reorder = looser;
+    }
+    hr__reorder_finish(&worse);
+    return HR_OK;
+}
+
+enum hr_err hr__reorder(const struct hr_graph *graph, const struct hr_profile *profile,
+                        const struct hr_reorder_settings *settings,
+                        struct hr_reorder *ret_reorder, struct hr_error *reterr)
+{
+    struct hr_reorder_settings tried = *settings;
+    enum hr_err code;
+
+    assert(graph->frozen);
+    if (settings->rule == HR_RULE_HEADRACE)
+        tried.strictness = HR_STRICTNESS_EXACT;
+    code = reorder_as(graph, profile, &tried, ret_reorder, reterr);
+    while (code == HR_OK && tried.strictness < settings->strictness) {
+        tried.strictness++;
+        code = loosen(graph, profile, &tried, ret_reorder, reterr);
+        if (code != HR_OK)
+            hr__reorder_finish(ret_reorder);
+    }
     return code;
 }
 

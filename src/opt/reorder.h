@@ -18,6 +18,11 @@ struct hr_reorder_settings {
     enum hr_strictness strictness; /* that swaps may need at most */
 };
 
+/* With rule headrace, an order that changes values is taken only if all nodes take at
+ * most this part of the CPU time that the cheapest order takes without: what gains less
+ * is within the errors of costs. */
+#define HR_REORDER_WORTH 0.98
+
 struct hr_reorder {
     uint32_t *nodes;       /* for hr__graph_permute(): place i holds nodes[i] */
     double *node_ns;       /* per node: CPU time of a record that enters it, in the new
@@ -26,7 +31,9 @@ struct hr_reorder {
     double written_ns, ns; /* CPU time for each record of the source, of the nodes of
                               chains, as measured and as predicted */
     double expected;       /* CPU time of all nodes in the new order by that as written */
-    bool best;             /* no legal order is cheaper, by these numbers */
+    bool best; /* no order that is legal by `needs` is cheaper, by these numbers */
+    enum hr_strictness needs; /* that the order was looked for with: with rule headrace as
+                                 strict as possible, with others what was asked for */
 };
 
 /*

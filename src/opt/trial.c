@@ -56,11 +56,11 @@ static double model_variance(double distance, double rounds_variance)
                 distance * distance / 4 - rounds_variance);
 }
 
-enum hr_trial hr__trial(const double *ratios, size_t count, double expected)
+enum hr_trial hr__trial(const double *ratios, size_t count, double expected, double most)
 {
     double logs[HR_TRIAL_ROUNDS_MAX], middle, rounds, model, mean;
 
-    assert(count <= HR_TRIAL_ROUNDS_MAX && expected > 0);
+    assert(count <= HR_TRIAL_ROUNDS_MAX && expected > 0 && most > 0);
     if (count < HR_TRIAL_ROUNDS_MIN)
         return HR_TRIAL_MORE;
     for (size_t i = 0; i < count; i++)
@@ -68,7 +68,7 @@ enum hr_trial hr__trial(const double *ratios, size_t count, double expected)
     middle = hr__trial_median(logs, count);
     rounds = MEDIAN_ERROR * MEDIAN_ERROR * variance(logs, count, middle) / (double)count;
     model = model_variance(middle - log(expected), rounds);
-    mean = (log(expected) * rounds + middle * model) / (model + rounds);
+    mean = (log(expected) * rounds + middle * model) / (model + rounds) - log(most);
     if (count < HR_TRIAL_ROUNDS_MAX &&
         expected_loss(mean, sqrt(model * rounds / (model + rounds))) > HR_TRIAL_LOSS)
         return HR_TRIAL_MORE;

@@ -20,14 +20,15 @@
 
 enum hr_trial {
     HR_TRIAL_MORE, /* another round is needed */
-    HR_TRIAL_KEEP, /* not slower, as far as is known */
-    HR_TRIAL_DROP, /* slower */
+    HR_TRIAL_KEEP, /* as fast as it has to be, as far as is known */
+    HR_TRIAL_DROP, /* slower than that */
 };
 
 /* Judges the rounds so far: ratios[i] is the time of the candidate by that of the written
- * order in round i, and `expected` the ratio that the cost model predicts; all > 0. Never
- * HR_TRIAL_MORE for HR_TRIAL_ROUNDS_MAX rounds. */
-enum hr_trial hr__trial(const double *ratios, size_t count, double expected);
+ * order in round i, `expected` the ratio that the cost model predicts, and `most` the one
+ * that the candidate may have; all > 0. Never HR_TRIAL_MORE for HR_TRIAL_ROUNDS_MAX
+ * rounds. */
+enum hr_trial hr__trial(const double *ratios, size_t count, double expected, double most);
 
 /* The median of at most HR_TRIAL_ROUNDS_MAX values; count > 0. */
 double hr__trial_median(const double *values, size_t count);

@@ -13,24 +13,24 @@
 
 TEST(three_rounds_that_gain_are_enough)
 {
-    CHECK(hr__trial((const double[]){0.9, 0.9}, 2, 0.9) == HR_TRIAL_MORE);
-    CHECK(hr__trial((const double[]){0.9, 0.9, 0.9}, 3, 0.9) == HR_TRIAL_KEEP);
-    CHECK(hr__trial((const double[]){0.9, 1.1, 1.0}, 3, 0.98) == HR_TRIAL_MORE);
-    CHECK(hr__trial(NULL, 0, 0.9) == HR_TRIAL_MORE);
+    CHECK(hr__trial((const double[]){0.9, 0.9}, 2, 0.9, 1) == HR_TRIAL_MORE);
+    CHECK(hr__trial((const double[]){0.9, 0.9, 0.9}, 3, 0.9, 1) == HR_TRIAL_KEEP);
+    CHECK(hr__trial((const double[]){0.9, 1.1, 1.0}, 3, 0.98, 1) == HR_TRIAL_MORE);
+    CHECK(hr__trial(NULL, 0, 0.9, 1) == HR_TRIAL_MORE);
 }
 
 TEST(an_order_that_is_much_slower_is_dropped_soon)
 {
-    CHECK(hr__trial((const double[]){3, 3, 3}, 3, 0.9) == HR_TRIAL_DROP);
-    CHECK(hr__trial((const double[]){1.3, 1.3, 1.3}, 3, 0.9) == HR_TRIAL_DROP);
+    CHECK(hr__trial((const double[]){3, 3, 3}, 3, 0.9, 1) == HR_TRIAL_DROP);
+    CHECK(hr__trial((const double[]){1.3, 1.3, 1.3}, 3, 0.9, 1) == HR_TRIAL_DROP);
 }
 
 TEST(one_disturbed_run_decides_nothing)
 {
-    CHECK(hr__trial((const double[]){0.98, 9, 0.98}, 3, 0.98) == HR_TRIAL_MORE);
-    CHECK(hr__trial((const double[]){0.95, 9, 0.95, 0.95, 0.95}, 5, 0.95) ==
+    CHECK(hr__trial((const double[]){0.98, 9, 0.98}, 3, 0.98, 1) == HR_TRIAL_MORE);
+    CHECK(hr__trial((const double[]){0.95, 9, 0.95, 0.95, 0.95}, 5, 0.95, 1) ==
           HR_TRIAL_KEEP);
-    CHECK(hr__trial((const double[]){1.1, 1.12, 0.1, 1.1, 1.1, 1.1}, 6, 0.98) ==
+    CHECK(hr__trial((const double[]){1.1, 1.12, 0.1, 1.1, 1.1, 1.1}, 6, 0.98, 1) ==
           HR_TRIAL_DROP);
 }
 
@@ -39,16 +39,26 @@ TEST(rounds_that_agree_outweigh_the_model)
     const double slow[] = {1.05, 1.05, 1.05, 1.05, 1.05, 1.05, 1.05};
     const double fast[] = {0.95, 0.95, 0.95, 0.95, 0.95, 0.95, 0.95};
 
-    CHECK(hr__trial(slow, HR_TRIAL_ROUNDS_MAX, 0.9) == HR_TRIAL_DROP);
-    CHECK(hr__trial(fast, HR_TRIAL_ROUNDS_MAX, 1.1) == HR_TRIAL_KEEP);
+    CHECK(hr__trial(slow, HR_TRIAL_ROUNDS_MAX, 0.9, 1) == HR_TRIAL_DROP);
+    CHECK(hr__trial(fast, HR_TRIAL_ROUNDS_MAX, 1.1, 1) == HR_TRIAL_KEEP);
 }
 
 TEST(the_model_outweighs_rounds_that_do_not_agree)
 {
     const double ratios[] = {0.7, 1.04, 1.4, 0.8, 1.3, 1.02, 1.03};
 
-    CHECK(hr__trial(ratios, HR_TRIAL_ROUNDS_MAX, 0.8) == HR_TRIAL_KEEP);
-    CHECK(hr__trial(ratios, HR_TRIAL_ROUNDS_MAX, 1.0) == HR_TRIAL_DROP);
+    CHECK(hr__trial(ratios, HR_TRIAL_ROUNDS_MAX, 0.8, 1) == HR_TRIAL_KEEP);
+    CHECK(hr__trial(ratios, HR_TRIAL_ROUNDS_MAX, 1.0, 1) == HR_TRIAL_DROP);
+}
+
+TEST(what_has_to_gain_is_dropped_if_it_does_not)
+{
+    const double same[] = {1, 1, 1, 1, 1, 1, 1};
+    const double less[] = {0.96, 0.96, 0.96, 0.96, 0.96, 0.96, 0.96};
+
+    CHECK(hr__trial(same, HR_TRIAL_ROUNDS_MAX, 0.97, 1) == HR_TRIAL_KEEP);
+    CHECK(hr__trial(same, HR_TRIAL_ROUNDS_MAX, 0.97, 0.98) == HR_TRIAL_DROP);
+    CHECK(hr__trial(less, HR_TRIAL_ROUNDS_MAX, 0.97, 0.98) == HR_TRIAL_KEEP);
 }
 
 TEST(a_median_is_that_of_the_sorted_values)
@@ -71,10 +81,10 @@ static double disturbed(struct hr_rng *rng, double time, double noise)
     return time;
 }
 
-/* What is drawn: a candidate that is expected to take `expected` times as long and takes
- * `time` times as long. */
+/* What is drawn: a candidate that is expected to take `expected` times as long, takes
+ * `time` times as long, and may take `most` times. */
 struct drawn {
-    double expected, time, noise;
+    double expected, time, noise, most;
 };
 
 /* The part of drawn trials that drop the candidate. */
@@ -92,7 +102,7 @@ static double part_dropped(struct hr_rng *rng, const struct drawn *d, double *re
             CHECK(count < HR_TRIAL_ROUNDS_MAX);
             ratios[count++] =
                 disturbed(rng, d->time, d->noise) / disturbed(rng, 1, d->noise);
-            found = hr__trial(ratios, count, d->expected);
+            found = hr__trial(ratios, count, d->expected, d->most);
         }
         dropped += found == HR_TRIAL_DROP;
         rounds += count;
@@ -107,17 +117,21 @@ TEST(noise_drops_few_orders_that_gain_and_keeps_few_that_lose)
         struct drawn drawn;
         double least, most; /* part that is dropped */
     } cases[] = {
-        {{0.8, 0.8, 0.1},    0,    0.01},
-        {{0.9, 0.9, 0.1},    0,    0.09},
-        {{0.9, 0.95, 0.1},   0,    0.18},
-        {{0.98, 1.15, 0.1},  0.75, 1   },
-        {{0.98, 1.3, 0.1},   0.95, 1   },
-        {{0.8, 1.3, 0.1},    0.85, 1   },
-        {{0.8, 1.3, 0.02},   0.93, 1   },
-        {{0.98, 0.98, 0.02}, 0,    0.2 },
-        {{0.98, 1.05, 0.02}, 0.9,  1   },
-        {{0.98, 1.15, 0.02}, 0.97, 1   },
-        {{0.9, 0.9, 0.02},   0,    0.02},
+        {{0.8, 0.8, 0.1, 1},       0,    0.01},
+        {{0.9, 0.9, 0.1, 1},       0,    0.09},
+        {{0.9, 0.95, 0.1, 1},      0,    0.18},
+        {{0.98, 1.15, 0.1, 1},     0.75, 1   },
+        {{0.98, 1.3, 0.1, 1},      0.95, 1   },
+        {{0.8, 1.3, 0.1, 1},       0.85, 1   },
+        {{0.8, 1.3, 0.02, 1},      0.93, 1   },
+        {{0.98, 0.98, 0.02, 1},    0,    0.2 },
+        {{0.98, 1.05, 0.02, 1},    0.9,  1   },
+        {{0.98, 1.15, 0.02, 1},    0.97, 1   },
+        {{0.9, 0.9, 0.02, 1},      0,    0.02},
+        {{0.98, 0.98, 0.02, 0.98}, 0.2,  0.8 },
+        {{0.95, 0.95, 0.02, 0.98}, 0,    0.1 },
+        {{0.97, 1, 0.02, 0.98},    0.8,  1   },
+        {{0.97, 1, 0.1, 0.98},     0.4,  1   },
     };
     struct hr_rng rng;
 
@@ -126,9 +140,9 @@ TEST(noise_drops_few_orders_that_gain_and_keeps_few_that_lose)
         const struct drawn *d = &cases[i].drawn;
         double rounds, dropped = part_dropped(&rng, d, &rounds);
 
-        printf("# %.2f expected, %.2f times as long, noise %.2f: %.1f %% dropped after "
-               "%.1f rounds\n",
-               d->expected, d->time, d->noise, 100 * dropped, rounds);
+        printf("# %.2f expected, %.2f times as long, noise %.2f, at most %.2f: %.1f %% "
+               "dropped after %.1f rounds\n",
+               d->expected, d->time, d->noise, d->most, 100 * dropped, rounds);
         CHECK(dropped >= cases[i].least && dropped <= cases[i].most);
     }
 }
