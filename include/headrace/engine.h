@@ -331,7 +331,11 @@ struct hr_node_stats {
     uint64_t bytes_read, bytes_taken, bytes_updated, bytes_written; /* updated: after */
     double seconds;        /* of CPU in this node, in worker processes included */
     double worker_seconds; /* of those, in worker processes */
-    double wait_seconds;   /* of wall time without CPU: files, processes, locks, cores */
+    /* Of those, with records in order, which one thread at a time does: a batch op's
+     * joining, not what threads write into its batches themselves. Of the graph's output
+     * with what belongs to no record. 0 for nodes that do not see records in order. */
+    double ordered_seconds;
+    double wait_seconds; /* of wall time without CPU: files, processes, locks, cores */
     double record_ns, record_ns_variance; /* CPU time per record */
     double byte_ns; /* change of record_ns per byte of bytes_in (of bytes_out where that
                        is 0); 0 where sizes do not vary */

@@ -86,7 +86,9 @@ struct hr_profile_info {
     double fixed, width;       /* -1: not known */
     double serial, process_ns; /* of user code in threads and in processes; the same */
     double crowd;              /* cpu_ns while all cores compute, by cpu_ns; the same */
-    uint64_t reserved[7];      /* zero */
+    double ordered;            /* part of cpu_ns that one thread at a time does, in order;
+                                  the same */
+    uint64_t reserved[6];      /* zero */
 };
 /* Nodes in the order of the graph; HR_ERR_RANGE past the last. */
 HR_API HR_CHECK enum hr_err hr_profile_node(const struct hr_profile *profile, size_t at,

@@ -182,7 +182,8 @@ PyObject *ext_iter_stats_dict(const struct hr_iter_stats *s)
 static PyObject *node_stats_dict(const struct hr_node_stats *s)
 {
     return Py_BuildValue(
-        "{s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:d,s:z,s:"
+        "{s:s,s:s,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:"
+        "z,s:"
         "K,s:K,s:K,s:K,s:s}",
         "node", s->node, "op", s->op, "records", (unsigned long long)s->records,
         "records_out", (unsigned long long)s->records_out, "errors",
@@ -192,9 +193,10 @@ static PyObject *node_stats_dict(const struct hr_node_stats *s)
         "bytes_taken", (unsigned long long)s->bytes_taken, "bytes_updated",
         (unsigned long long)s->bytes_updated, "bytes_written",
         (unsigned long long)s->bytes_written, "seconds", s->seconds, "worker_seconds",
-        s->worker_seconds, "wait_seconds", s->wait_seconds, "record_ns", s->record_ns,
-        "record_ns_variance", s->record_ns_variance, "byte_ns", s->byte_ns, "fused_into",
-        s->fused_into, "kept_entries", (unsigned long long)s->kept_entries, "kept_bytes",
+        s->worker_seconds, "ordered_seconds", s->ordered_seconds, "wait_seconds",
+        s->wait_seconds, "record_ns", s->record_ns, "record_ns_variance",
+        s->record_ns_variance, "byte_ns", s->byte_ns, "fused_into", s->fused_into,
+        "kept_entries", (unsigned long long)s->kept_entries, "kept_bytes",
         (unsigned long long)s->kept_bytes, "kept_hits", (unsigned long long)s->kept_hits,
         "kept_misses", (unsigned long long)s->kept_misses, "note", s->note);
 }

@@ -310,7 +310,8 @@ class Past(NamedTuple):
 
 _SUMS = ["records", "batches", "bytes", "errors", "substituted", "seconds", "cpu_seconds", "wait_seconds"]
 _SUMS += ["worker_seconds", "blocked_seconds"]
-_NODE_SUMS = ["records", "records_out", "errors", "dropped", "seconds", "worker_seconds", "wait_seconds"]
+_NODE_SUMS = ["records", "records_out", "errors", "dropped", "seconds", "worker_seconds", "ordered_seconds"]
+_NODE_SUMS += ["wait_seconds"]
 _NODE_SUMS += ["bytes_in", "bytes_out", "bytes_read", "bytes_taken", "bytes_updated", "bytes_written"]
 
 

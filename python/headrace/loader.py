@@ -664,9 +664,10 @@ class Loader(Generic[B]):
     def node_stats(self) -> list[dict[str, Any]]:
         """What each node of the current or last run did.
 
-        CPU time in ``seconds`` (``worker_seconds`` of it in worker processes) and per record
-        in ``record_ns``, ``record_ns_variance`` and ``byte_ns``; ``wait_seconds`` without a
-        CPU; records, errors, and bytes by how the node uses its fields.
+        CPU time in ``seconds`` (``worker_seconds`` of it in worker processes, ``ordered_seconds``
+        with records in order, one thread at a time) and per record in ``record_ns``,
+        ``record_ns_variance`` and ``byte_ns``; ``wait_seconds`` without a CPU; records, errors,
+        and bytes by how the node uses its fields.
         """
         run = self._current()
         return (run.node_stats() if run is not None else []) or list(self._node_stats)

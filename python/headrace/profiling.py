@@ -37,6 +37,7 @@ class NodeProfile(NamedTuple):
     serial: float | None = None  # of your code: the part of cpu_ns with the interpreter's lock; None: not known
     process_ns: float | None = None  # of your code: CPU in a worker process, transfer included; None: not known
     crowd: float | None = None  # CPU time while all cores run the pipeline, by cpu_ns; None: as the machine's
+    ordered: float | None = None  # the part of cpu_ns that one thread at a time does, in order; None: not in order
 
 
 class CodeCost(NamedTuple):

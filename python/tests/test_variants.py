@@ -140,7 +140,7 @@ def test_an_old_profile_chooses_nothing() -> None:
     for key in ("transfer_ns", "transfer"):
         del profile["machine"][key]
     for node in profile["nodes"]:
-        del node["serial"], node["process_ns"], node["crowd"]
+        del node["serial"], node["process_ns"], node["crowd"], node["ordered"]
     fast = pipe.optimize(profile=Profile(json.dumps(profile)))
     assert variants_of(fast) == {"busy": "threads"}
     assert fast.report is not None and "measure again" in fast.report.steps[0].reason

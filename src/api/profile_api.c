@@ -153,6 +153,7 @@ enum hr_err hr_profile_node(const struct hr_profile *profile, size_t at,
         .serial = node->serial,
         .process_ns = node->process_ns,
         .crowd = node->crowd,
+        .ordered = node->ordered,
     };
     return HR_OK;
 }

@@ -134,6 +134,23 @@ TEST(built_in_nodes_are_measured_on_all_cores_as_well)
     hr_profile_free(profile);
 }
 
+/* Windows take records in order; threads write numbers into batches by themselves. */
+TEST(what_one_thread_at_a_time_does_is_known_of_nodes_that_see_records_in_order)
+{
+    struct hr_profile_options options = brief();
+    struct hr_profile *profile = NULL;
+
+    CHECK_OK(measure("  - source.range: {n: 1000}\n  - debug.spin: {us: 10}\n"
+                     "  - record.filter: {expr: \"value >= 0\"}\n"
+                     "  - order.shuffle: {window: 50}\n  - batch.stack: {size: 10}\n",
+                     &options, &profile, NULL));
+    for (size_t i = 0; i < 3; i++)
+        CHECK(node_of(profile, i).ordered == -1);
+    for (size_t i = 3; i < 5; i++)
+        CHECK(node_of(profile, i).ordered > 0 && node_of(profile, i).ordered <= 1);
+    hr_profile_free(profile);
+}
+
 TEST(a_node_that_waits_is_seen_to_wait)
 {
     struct hr_profile_options options = brief();

@@ -34,7 +34,7 @@
 /* What a node did since the iterator was opened. */
 struct sums {
     uint64_t records_in, records_out;
-    double cpu_ns, wait_ns, bytes_in, bytes_out;
+    double cpu_ns, ordered_ns, wait_ns, bytes_in, bytes_out;
     struct hr_fit fit;
 };
 
@@ -66,6 +66,7 @@ static void look(struct profiling *p)
             .records_in = s.records,
             .records_out = s.records_out,
             .cpu_ns = s.seconds * 1e9,
+            .ordered_ns = s.ordered_seconds * 1e9,
             .wait_ns = s.wait_seconds * 1e9,
             .bytes_in = (double)s.bytes_in,
             .bytes_out = (double)s.bytes_out,
@@ -86,6 +87,7 @@ static struct sums measured(const struct profiling *p, size_t node)
     s.records_in -= base->records_in;
     s.records_out -= base->records_out;
     s.cpu_ns = fmax(s.cpu_ns - base->cpu_ns, 0);
+    s.ordered_ns = fmax(s.ordered_ns - base->ordered_ns, 0);
     s.wait_ns = fmax(s.wait_ns - base->wait_ns, 0);
     s.bytes_in = fmax(s.bytes_in - base->bytes_in, 0);
     s.bytes_out = fmax(s.bytes_out - base->bytes_out, 0);
@@ -357,6 +359,8 @@ static enum hr_err fill_node(const struct profiling *p, size_t at, uint64_t seco
     node->bytes_out = s.bytes_out / records;
     node->fixed = hr__fit_fixed(&s.fit);
     node->width = hr__fit_width(&s.fit);
+    if (s.ordered_ns > 0)
+        node->ordered = fmin(s.ordered_ns / s.cpu_ns, 1);
     return HR_OK;
 }
 

@@ -96,6 +96,7 @@ static void json_node(struct json *json, const struct hr_node_stats *node)
     json_close(json, '}');
     json_double(json, "seconds", node->seconds);
     json_double(json, "worker_seconds", node->worker_seconds);
+    json_double(json, "ordered_seconds", node->ordered_seconds);
     json_double(json, "wait_seconds", node->wait_seconds);
     json_double(json, "record_ns", node->record_ns);
     json_double(json, "record_ns_variance", node->record_ns_variance);

@@ -167,6 +167,16 @@ static bool sees_in_order(const struct hr_plan_stage *stage, size_t node)
     return false;
 }
 
+/* CPU time of the node with records in order; before its part of the stage is added. */
+static double
+ordered_ns(const struct hr_engine *engine, size_t node, const struct hr_node_meter *sum)
+{
+    for (size_t i = 0; i < engine->stage_count; i++)
+        if (sees_in_order(engine->stages[i].program.plan, node))
+            return sum->own.cpu_ns;
+    return 0;
+}
+
 /* Counts the records that reached the node: those that began the stage, less those that
  * ended in an earlier step. Sequencers count by themselves. */
 static void count_records(const struct hr_engine *engine, const struct hr_stage *stage,
@@ -254,6 +264,7 @@ enum hr_err hr__engine_node_stats(struct hr_engine *engine, size_t at,
     stage = stage_of(engine, at);
     pthread_mutex_lock(&engine->lock);
     sum = sum_node(engine, at);
+    ret_stats->ordered_seconds = ordered_ns(engine, at, &sum) * 1e-9;
     if (stage != NULL) {
         divide_stage(engine, stage, at, &sum);
         count_records(engine, stage, at, &sum);

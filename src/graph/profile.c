@@ -59,6 +59,7 @@ static const struct hr_profile_item node[] = {
     {"serial",       HR_PROFILE_PERHAPS, AT(serial), 1, 2},
     {"process_ns",   HR_PROFILE_PERHAPS, AT(process_ns), NS_MAX, 2},
     {"crowd",        HR_PROFILE_PERHAPS, AT(crowd), NS_MAX, 3},
+    {"ordered",      HR_PROFILE_PERHAPS, AT(ordered), 1, 4},
 };
 #undef AT
 /* clang-format on */
@@ -135,7 +136,8 @@ hr__profile_add(struct hr_profile *profile, const char *name, const char *op)
                                   .width = HR_PROFILE_UNKNOWN,
                                   .serial = HR_PROFILE_UNKNOWN,
                                   .process_ns = HR_PROFILE_UNKNOWN,
-                                  .crowd = HR_PROFILE_UNKNOWN};
+                                  .crowd = HR_PROFILE_UNKNOWN,
+                                  .ordered = HR_PROFILE_UNKNOWN};
     if (n->name == NULL || n->op == NULL) {
         hr__free(n->name);
         hr__free(n->op);
@@ -282,6 +284,7 @@ static void merge_node(struct hr_profile_node *a, const struct hr_profile_node *
     a->serial = known_mean(a->serial, b->serial, share);
     a->process_ns = known_mean(a->process_ns, b->process_ns, share);
     a->crowd = known_mean(a->crowd, b->crowd, share);
+    a->ordered = known_mean(a->ordered, b->ordered, share);
     a->cpu_ns = mean(a->cpu_ns, b->cpu_ns, share);
     a->wait_ns = mean(a->wait_ns, b->wait_ns, share);
     a->bytes_in = mean(a->bytes_in, b->bytes_in, share);

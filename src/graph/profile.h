@@ -10,7 +10,7 @@
 
 #include "graph/plan.h"
 
-#define HR_PROFILE_VERSION 3
+#define HR_PROFILE_VERSION 4
 #define HR_PROFILE_TEXT_MAX 128
 /* For `fixed` and `width`: not known. */
 #define HR_PROFILE_UNKNOWN (-1.0)
@@ -59,8 +59,10 @@ struct hr_profile_node {
     double serial; /* 0 to 1: part of cpu_ns in which other threads cannot run user code,
                       such as with an interpreter's lock */
     double process_ns; /* CPU time per record in a worker process, transfer included */
-    double crowd; /* CPU time per record while all cores run the graph, by cpu_ns: they
-                     share caches and memory. HR_PROFILE_UNKNOWN: as the machine's */
+    double crowd;   /* CPU time per record while all cores run the graph, by cpu_ns: they
+                       share caches and memory. HR_PROFILE_UNKNOWN: as the machine's */
+    double ordered; /* of nodes that see records in order, 0 to 1: part of cpu_ns in which
+                       they do, one thread at a time; HR_PROFILE_UNKNOWN for others */
 };
 
 struct hr_profile {

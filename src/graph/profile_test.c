@@ -162,7 +162,7 @@ TEST(every_member_is_compared)
 /* ---- damage ---- */
 
 static const char good[] =
-    "{\n\"headrace_profile\": 3,\n\"graph\": \"99aa06d3014798d86001c324468d497f\",\n"
+    "{\n\"headrace_profile\": 4,\n\"graph\": \"99aa06d3014798d86001c324468d497f\",\n"
     "\"library\": \"0.1.0\",\n\"variant\": \"inline\",\n\"fused\": false,\n"
     "\"seconds\": 2.5,\n\"machine\": {\n\"cpu\": \"x\",\n\"isa\": \"avx2\",\n"
     "\"cores\": 2,\n\"copy\": 5e9,\n\"crowd\": 1.1,\n\"disk\": null,\n"
@@ -172,7 +172,7 @@ static const char good[] =
     "\"records_in\": 10,\n\"records_out\": 9,\n\"cpu_ns\": 1500,\n\"wait_ns\": 0.5,\n"
     "\"deviation_ns\": 3,\n\"bytes_in\": 0,\n\"bytes_out\": 8,\n\"fixed\": null,\n"
     "\"width\": 0.04,\n\"serial\": 0.9,\n\"process_ns\": 1700,\n\"crowd\": "
-    "1.2\n}\n]\n}\n";
+    "1.2,\n\"ordered\": 0.7\n}\n]\n}\n";
 
 static enum hr_err parse(const char *text, struct hr_error *error)
 {
@@ -256,7 +256,8 @@ static const char *const keys[] = {"headrace_profile",
                                    "width",
                                    "serial",
                                    "process_ns",
-                                   "crowd"};
+                                   "crowd",
+                                   "ordered"};
 
 TEST(a_missing_or_unknown_key_is_named)
 {
@@ -351,7 +352,7 @@ TEST(a_profile_of_version_1_is_read)
     char text[2048];
 
     snprintf(text, sizeof text, "%s", good);
-    strstr(text, "\"headrace_profile\": 3")[strlen("\"headrace_profile\": ")] = '1';
+    strstr(text, "\"headrace_profile\": 4")[strlen("\"headrace_profile\": ")] = '1';
     CHECK_ERR(HR_ERR_FORMAT, parse(text, &error)); /* it has keys of later versions */
     CHECK_HAS(error.message, "\"transfer_ns\" is not known");
     remove_line(text, "transfer_ns");
@@ -359,11 +360,13 @@ TEST(a_profile_of_version_1_is_read)
     remove_line(text, "serial");
     remove_line(text, "process_ns");
     remove_line(text, "crowd");
+    remove_line(text, "ordered");
     if (hr__profile_parse(text, strlen(text), "p.json", &profile, &error) != HR_OK)
         check_failed(__FILE__, __LINE__, "%s", error.message);
     CHECK(profile.nodes[0].serial == HR_PROFILE_UNKNOWN &&
           profile.nodes[0].process_ns == HR_PROFILE_UNKNOWN &&
-          profile.nodes[0].crowd == HR_PROFILE_UNKNOWN);
+          profile.nodes[0].crowd == HR_PROFILE_UNKNOWN &&
+          profile.nodes[0].ordered == HR_PROFILE_UNKNOWN);
     CHECK(profile.machine.transfer == HR_PROFILE_UNKNOWN &&
           profile.nodes[0].width == 0.04);
     hr__profile_finish(&profile);
@@ -373,8 +376,8 @@ TEST(another_version_is_refused)
 {
     struct hr_error error;
 
-    CHECK_ERR(HR_ERR_UNSUPPORTED, parse("{\"headrace_profile\": 4}", &error));
-    CHECK_HAS(error.message, "p.json:1:22: the profile has format version 4");
+    CHECK_ERR(HR_ERR_UNSUPPORTED, parse("{\"headrace_profile\": 5}", &error));
+    CHECK_HAS(error.message, "p.json:1:22: the profile has format version 5");
     CHECK_ERR(HR_ERR_FORMAT, parse("[]", &error));
     CHECK_HAS(error.message, "this is no profile");
 }

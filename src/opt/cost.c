@@ -271,28 +271,30 @@ add_steps(struct costing *c, const struct hr_plan_stage *stage, struct work *wor
                      true, work);
 }
 
-/* The nodes that see records in order, one thread at a time. So is the end of a direct
- * stage: what threads write into the batch themselves costs its node nothing, but fields
- * whose sizes vary are joined there. */
+/* The nodes that see records in order, one thread at a time, except for what threads
+ * write into a batch themselves or keep for it. */
 static void
 add_sequence(struct costing *c, const struct hr_plan_stage *stage, struct work *work)
 {
-    uint32_t most = HR_NO_NODE;
-    double ns = 0;
+    uint32_t node_of_most = HR_NO_NODE;
+    double ns = 0, most = -1;
 
     for (size_t i = 0; i < stage->sequence_count; i++) {
         uint32_t node = stage->sequence[i];
         double own = c->facts[node].records * c->facts[node].cpu_ns;
+        double ordered = own * (1 - c->facts[node].parallel);
 
         charge(c, node, own);
-        ns += own;
-        if (most == HR_NO_NODE || own > c->cost->nodes[most].cpu_ns)
-            most = node;
+        work->thread_ns += own;
+        ns += ordered;
+        if (ordered > most) {
+            most = ordered;
+            node_of_most = node;
+        }
     }
-    work->thread_ns += ns;
     if (ns > c->sequence_ns) {
         c->sequence_ns = ns;
-        c->sequence_node = most;
+        c->sequence_node = node_of_most;
     }
 }
 

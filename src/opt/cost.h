@@ -20,10 +20,11 @@ struct hr_cost_fact {
     double cpu_ns, wait_ns;
     double bytes_in, bytes_out;
     double crowd; /* as in hr_cost_machine, of this node; 0: as the machine's */
-    /* User code; both 0 where nothing is known. */
-    double parallel; /* 0 to 1: part of cpu_ns in which other threads can run user code */
-    double process_ns; /* CPU time in a worker process, transfer included */
-    bool variants;     /* `parallel` was measured */
+    /* 0 to 1: part of cpu_ns in which other threads can do the same: run user code, or
+     * write into a batch. 0 where nothing is known. */
+    double parallel;
+    double process_ns; /* of user code in a worker process, transfer included; the same */
+    bool variants;     /* of user code: `parallel` was measured */
 };
 
 struct hr_cost_machine {

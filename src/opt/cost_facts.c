@@ -93,7 +93,9 @@ take_facts(const struct hr_graph *graph, const struct hr_profile_node *const *fo
             .bytes_in = n->bytes_in,
             .bytes_out = n->bytes_out,
             .crowd = alone && n->crowd > 0 ? n->crowd : 0,
-            .parallel = n->serial >= 0 ? 1 - n->serial : 0,
+            .parallel = n->serial >= 0    ? 1 - n->serial
+                        : n->ordered >= 0 ? 1 - n->ordered
+                                          : 0,
             .process_ns = n->process_ns > 0 ? n->process_ns : 0,
             .variants = n->serial >= 0,
         };

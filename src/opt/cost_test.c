@@ -143,6 +143,11 @@ TEST(one_thread_at_a_time_limits_the_rate)
     made.facts[1].cpu_ns = 20000;
     made.facts[3].cpu_ns = 50000;
     check_limit(&made, HR_COST_SEQUENCE, 3, 1e9 / 50000);
+    made.facts[3].parallel = 0.1; /* what threads write into the batch */
+    check_limit(&made, HR_COST_SEQUENCE, 3, 1e9 / 45000);
+    made.facts[3].parallel = 0.5;
+    check_limit(&made, HR_COST_CORES, 3, 2e9 / 70000);
+    made.facts[3].parallel = 0;
     made.facts[1].cpu_ns = 60000;
     check_limit(&made, HR_COST_CORES, 1, 2e9 / 110000);
     finish(&made);

@@ -69,6 +69,7 @@ static void read_nodes(const struct hr_iter *iter, struct measured *m)
         m->sum += node->seconds;
         m->worker_sum += node->worker_seconds;
         CHECK(isfinite(node->seconds) && node->seconds >= 0);
+        CHECK(node->ordered_seconds >= 0 && node->ordered_seconds <= node->seconds);
         CHECK(isfinite(node->record_ns_variance) && node->record_ns_variance >= 0);
         CHECK(isfinite(node->byte_ns) && isfinite(node->wait_seconds));
     }

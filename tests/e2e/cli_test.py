@@ -467,7 +467,7 @@ def a_profile_has_every_node():
     assert profile == json.loads((temp / "p.json").read_text())
     names = [node["node"] for node in profile["nodes"]]
     decode = next(node for node in profile["nodes"] if node["op"] == "image.decode")
-    assert profile["headrace_profile"] == 3 and decode["cpu_ns"] > 0 and decode["bytes_out"] > decode["bytes_in"]
+    assert profile["headrace_profile"] == 4 and decode["cpu_ns"] > 0 and decode["bytes_out"] > decode["bytes_in"]
     text = run("profile", *args).stdout
     assert all(name in text for name in names)
     empty = graph("empty.yaml", "pipeline:\n  - source.range: {n: 0}\n  - debug.identity: {}\n")
