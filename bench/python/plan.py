@@ -390,7 +390,9 @@ class Bench:
                 ("median", statistics.median),
                 ("that is shown", lambda values, among=len(found): interval(values, among)[1]),
             ):
-                value, other, row = min(((of(values), other, row) for values, other, row in found), key=lambda one: one[0])
+                value, other, row = min(
+                    ((of(values), other, row) for values, other, row in found), key=lambda one: one[0]
+                )
                 where = f"{place(row)}; {other.rule}"
                 made.append((f"CPU time {what} / by rule headrace, least {kind}", value, LEAST_GAIN, True, where))
         for what, value in self.accuracy().items():

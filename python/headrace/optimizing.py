@@ -208,20 +208,20 @@ def find(
         Move(name, written.index(name) + 1, at) for at, name in enumerate(names, 1) if name != written[at - 1]
     )
     return found, Optimization(
-        tuple(names),
-        moved,
-        settings.strictness,
-        settings.rule,
-        STRICTNESS[about["needs"]],
-        about["best"],
-        about["written_ns"],
-        about["predicted_ns"],
-        about["records"],
-        about["written_run_ns"],
-        about["run_ns"],
-        about["difference"],
-        about["dropped"],
-        costs,
+        nodes=tuple(names),
+        moved=moved,
+        strictness=settings.strictness,
+        rule=settings.rule,
+        needs=STRICTNESS[about["needs"]],
+        best=about["best"],
+        written_ns=about["written_ns"],
+        predicted_ns=about["predicted_ns"],
+        records=about["records"],
+        written_run_ns=about["written_run_ns"],
+        run_ns=about["run_ns"],
+        difference=about["difference"],
+        dropped=about["dropped"],
+        profile=costs,
     )
 
 
@@ -355,7 +355,23 @@ def as_written(built: build.Built, strictness: Strictness, why: str) -> Optimiza
     """The report of a pipeline of which nothing was measured."""
     names = tuple(info["name"] for info in built.graph.nodes())
     nothing = Profile('{"seconds": 0, "nodes": []}')
-    return Optimization(names, (), strictness, "headrace", False, 0, 0, 0, 0, 0, 0, "", nothing, unmeasured=why)
+    return Optimization(
+        nodes=names,
+        moved=(),
+        strictness=strictness,
+        rule="headrace",
+        needs="exact",
+        best=False,
+        written_ns=0,
+        predicted_ns=0,
+        records=0,
+        written_run_ns=0,
+        run_ns=0,
+        difference=0,
+        dropped="",
+        profile=nothing,
+        unmeasured=why,
+    )
 
 
 def unmeasured(built: build.Built, threads: int | None, tries: bool) -> list[str]:
