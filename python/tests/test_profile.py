@@ -28,7 +28,7 @@ def test_costs_of_python_code_are_in_proportion(tmp_path):
     assert profile["batch.stack"].fixed is None and "busy" in repr(profile)
     profile.save(tmp_path / "p.json")
     text = (tmp_path / "p.json").read_text()
-    assert json.loads(text)["headrace_profile"] == 3 and text == profile.text
+    assert json.loads(text)["headrace_profile"] == 4 and text == profile.text
     with pytest.raises(hr.NotFoundError, match="busy"):
         profile["nothing"]
 
