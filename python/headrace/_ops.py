@@ -2309,7 +2309,7 @@ def image_cover_crop(
 ) -> Pipeline:
     """Crop a random window that covers part of a box.
 
-    Operator `image.cover_crop`, kind map, version 1; random, geometric, defers,
+    Operator `image.cover_crop`, kind map, version 1; random, geometric, crops, defers,
     shrinks.
 
     Like TensorFlow's sample_distorted_bounding_box: draws aspect, height and place of a
@@ -2424,7 +2424,7 @@ def image_elastic(
 ) -> Pipeline:
     """Move each pixel by smooth random shifts.
 
-    Operator `image.elastic`, kind map, version 1; random, warps.
+    Operator `image.elastic`, kind map, version 1; random.
 
     Like torchvision's ElasticTransform: a random shift from -1 to 1 for each pixel and
     direction, blurred by `sigma` and multiplied by `alpha`, which is in pixels times
@@ -2869,7 +2869,8 @@ def image_iou_crop(
 ) -> Pipeline:
     """Crop a random window that overlaps a box well enough.
 
-    Operator `image.iou_crop`, kind map, version 1; random, geometric, defers, shrinks.
+    Operator `image.iou_crop`, kind map, version 1; random, geometric, crops, defers,
+    shrinks.
 
     Like torchvision's RandomIoUCrop: draws the least overlap, then windows until the
     centre of a box with that overlap lies inside. `field` lists the image and its
@@ -3254,8 +3255,8 @@ def image_random_area_crop(
 ) -> Pipeline:
     """Crop a random window of a random size.
 
-    Operator `image.random_area_crop`, kind map, version 1; random, geometric, defers,
-    shrinks.
+    Operator `image.random_area_crop`, kind map, version 1; random, geometric, crops,
+    defers, shrinks.
 
     The window of image.random_resized_crop, without the resize: sizes differ between
     records until image.resize. TensorFlow's sample_distorted_bounding_box without boxes
@@ -3352,7 +3353,7 @@ def image_random_resized_crop(
     """A random window of the image, resized to a fixed size.
 
     Operator `image.random_resized_crop`, kind map, version 1; random, resampling,
-    defers, shrinks.
+    crops, defers, shrinks.
 
     Like torchvision's RandomResizedCrop, with draws in the same order: area and aspect
     are drawn up to ten times until the window fits, then its position; else the largest

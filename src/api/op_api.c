@@ -114,6 +114,7 @@ const char *hr_op_traits(size_t at, char *text, size_t room)
         {HR_TRAIT_GEOMETRIC,  "geometric" },
         {HR_TRAIT_RESAMPLING, "resampling"},
         {HR_TRAIT_WARPS,      "warps"     },
+        {HR_TRAIT_CROPS,      "crops"     },
         {HR_TRAIT_DTYPE,      "dtype"     },
         {HR_TRAIT_LAYOUT,     "layout"    },
         {HR_TRAIT_DECODES,    "decodes"   },

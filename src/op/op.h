@@ -73,6 +73,7 @@ enum hr_trait {
     /* MAP ops on images, too: interpolated between pixels, and filled where there are
      * none. */
     HR_TRAIT_WARPS = 1 << 17,
+    HR_TRAIT_CROPS = 1 << 18, /* from a part of the image: the rest changes nothing */
 };
 
 struct hr_op;

@@ -136,7 +136,8 @@ const struct hr_op hr_op_image_cover_crop = {
         "will do for an image without boxes.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_CROPS | HR_TRAIT_DEFERS |
+              HR_TRAIT_SHRINKS,
     HR_PARAMS(cover_crop_params, struct cover_crop),
     HR_MOVE_STATE,
     .infer = cover_crop_infer,

@@ -144,7 +144,9 @@ const struct hr_op hr_op_image_elastic = {
         "shift at their place, which is nearly the inverse where shifts are smooth.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM | HR_TRAIT_WARPS,
+    /* No HR_TRAIT_WARPS: shifts are in pixels, and would be larger parts of the image
+     * after a resize. */
+    .traits = HR_TRAIT_RANDOM,
     HR_PARAMS(elastic_params, struct elastic),
     HR_MOVE_STATE,
     .infer = elastic_infer,

@@ -135,7 +135,8 @@ const struct hr_op hr_op_image_iou_crop = {
         "no window, where torchvision tries for ever.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_CROPS | HR_TRAIT_DEFERS |
+              HR_TRAIT_SHRINKS,
     HR_PARAMS(iou_crop_params, struct iou_crop),
     HR_MOVE_STATE,
     .infer = iou_crop_infer,

@@ -38,7 +38,8 @@ const struct hr_op hr_op_image_random_area_crop = {
            "interval itself, here from that of its logarithm, as torchvision does.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_GEOMETRIC | HR_TRAIT_CROPS | HR_TRAIT_DEFERS |
+              HR_TRAIT_SHRINKS,
     HR_PARAMS(area_crop_params, struct hr_area),
     HR_MOVE_STATE,
     .infer = area_crop_infer,

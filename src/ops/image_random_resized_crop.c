@@ -53,7 +53,8 @@ const struct hr_op hr_op_image_random_resized_crop = {
         "window do not affect the result.",
     .version = 1,
     .kind = HR_OP_MAP,
-    .traits = HR_TRAIT_RANDOM | HR_TRAIT_RESAMPLING | HR_TRAIT_DEFERS | HR_TRAIT_SHRINKS,
+    .traits = HR_TRAIT_RANDOM | HR_TRAIT_RESAMPLING | HR_TRAIT_CROPS | HR_TRAIT_DEFERS |
+              HR_TRAIT_SHRINKS,
     HR_PARAMS(rrc_params, struct rrc),
     HR_MOVE_STATE,
     .infer = rrc_infer,

@@ -299,6 +299,49 @@ TEST(ops_that_warp_interpolate_or_fill)
     bench_finish(&b);
 }
 
+/* Whether the result is the same with other levels in this corner, a third of each side.
+ */
+static bool is_left_out(const struct row *row, uint64_t id, int corner)
+{
+    uint8_t levels[BYTES];
+    struct result whole, other;
+    bool same;
+
+    draw_levels(levels, id);
+    whole = apply(row, levels, id);
+    for (int y = 0; y < HEIGHT / 3; y++)
+        for (int x = 0; x < WIDTH / 3 * 3; x++) {
+            int at_y = corner / 2 == 0 ? y : HEIGHT - 1 - y;
+            int at_x = corner % 2 == 0 ? x : WIDTH * 3 - 1 - x;
+
+            levels[at_y * WIDTH * 3 + at_x] ^= 0xFF;
+        }
+    other = apply(row, levels, id);
+    same = whole.height == other.height && whole.width == other.width &&
+           memcmp(whole.data, other.data,
+                  (size_t)(whole.height * whole.width) * whole.pixel_bytes) == 0;
+    finish(&whole);
+    finish(&other);
+    return same;
+}
+
+TEST(ops_that_crop_leave_parts_out_and_others_that_move_pixels_do_not)
+{
+    setup();
+    EACH_WITH(HR_TRAIT_CROPS | HR_TRAIT_GEOMETRIC | HR_TRAIT_RESAMPLING, row, op)
+    {
+        bool left_out = false;
+
+        for (uint64_t id = 0; id < IDS; id++)
+            for (int corner = 0; corner < 4; corner++)
+                left_out = left_out || is_left_out(row, id, corner);
+        if (left_out != ((op->traits & HR_TRAIT_CROPS) != 0))
+            check_failed(__FILE__, __LINE__, "%s %s parts of the image out", row->op,
+                         left_out ? "leaves" : "does not leave");
+    }
+    bench_finish(&b);
+}
+
 /* ---- memory of results ---- */
 
 /* Also if the record alone uses the input: no op works in place, so any two may use the

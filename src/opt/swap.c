@@ -144,6 +144,17 @@ static bool keeps_any_size(const struct hr_graph *graph, uint32_t node, const ch
            keeps_size(graph, node, field, 1733, 1151);
 }
 
+/* One shows a part of the image, the other fills where it has no pixels. What is filled
+ * is mostly near the edges, which few crops see; after a crop it would be in each image,
+ * and networks learn less from those. */
+static bool would_show_fill(const struct hr_graph_node *a, const struct hr_graph_node *b)
+{
+    uint32_t traits = a->op->traits, other = b->op->traits;
+
+    return ((traits & HR_TRAIT_CROPS) != 0 && (other & HR_TRAIT_WARPS) != 0) ||
+           ((traits & HR_TRAIT_WARPS) != 0 && (other & HR_TRAIT_CROPS) != 0);
+}
+
 /* The nodes change the same image. */
 static void swap_pixels(const struct hr_graph *graph, uint32_t first, uint32_t second,
                         const char *field, struct hr_swap *swap)
@@ -171,6 +182,9 @@ static void swap_pixels(const struct hr_graph *graph, uint32_t first, uint32_t s
                "one changes each pixel of '%.32s', the other interpolates between pixels",
                field);
         swap->needs = HR_STRICTNESS_RELAXED;
+    } else if (would_show_fill(a, b)) {
+        answer(swap, false,
+               "one crops '%.32s', the other fills it where it has no pixels", field);
     } else if ((traits & MOVES) != 0 && (other & MOVES) != 0 &&
                (keeps_any_size(graph, first, field) ||
                 keeps_any_size(graph, second, field))) {

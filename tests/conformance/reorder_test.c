@@ -206,7 +206,8 @@ static void plain_profile(const struct hr_graph *graph, struct hr_profile *ret_p
         node->fingerprint = n->fingerprint;
         node->records_in = node->records_out = 100;
         node->cpu_ns = node->bytes_in = bytes;
-        if (strcmp(n->op->name, "image.resize") == 0)
+        if (strcmp(n->op->name, "image.resize") == 0 ||
+            strcmp(n->op->name, "image.random_resized_crop") == 0)
             bytes *= 0.1;
         else if (strcmp(n->op->name, "tensor.cast") == 0)
             bytes *= 4;
@@ -266,6 +267,19 @@ TEST(a_resize_moves_to_the_front_only_where_that_is_asked_for)
                  "resize rotate clip");
     CHECK_EQ_STR(names(nodes, HR_RULE_WRITTEN, HR_STRICTNESS_RELAXED),
                  "rotate clip resize");
+}
+
+/* Else all images would have the black corners that few have as written. */
+TEST(a_crop_stays_behind_what_fills_corners)
+{
+    const char *crop = NODE("random_resized_crop: {size: 60}", "crop");
+    char nodes[512];
+
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(nodes, sizeof nodes, "%s%s", i == 0 ? ROTATE : FLIP, crop);
+        CHECK_EQ_STR(names(nodes, HR_RULE_HEADRACE, HR_STRICTNESS_RELAXED),
+                     i == 0 ? "rotate crop" : "crop flip");
+    }
 }
 
 static struct hr_profile_node *node_named(struct hr_profile *profile, const char *name)

@@ -228,7 +228,7 @@ def a_worker_stops_while_it_opens_a_graph_and_while_a_read_hangs():
                 worker = service.workers[0]
                 worker.send_signal(signal.SIGINT)
                 _, errors = worker.communicate(timeout=LONG)
-                assert worker.returncode == 0, errors
+                assert worker.returncode == 0, (name, worker.returncode, errors)
                 process.kill()
                 process.communicate()
                 asked[0].close()
