@@ -1,8 +1,8 @@
 """make bench B=accuracy: networks trained with and without relaxed reorders reach the same accuracy.
 
-LeNet on MNIST's digits, and a small CNN on drawn shapes, each with five seeds. `relaxed` may put a
-crop before a rotation, which gives other augmentations of the same record; what may not change is what
-a network learns. Needs PyTorch ($TORCH_PYTHON has it) and the extension.
+LeNet on MNIST's digits, and a small CNN on drawn shapes and on photos (which of them are upside down), each
+with five seeds. `relaxed` may reduce images before it rotates them, which gives other augmentations of the same
+record; what may not change is what a network learns. Needs PyTorch ($TORCH_PYTHON has it) and the extension.
 
     accuracy.py MNIST [--json] [--seeds N] [--epochs N]
 """
@@ -25,7 +25,8 @@ from torch import nn
 
 import headrace as hr
 
-SHAPES, SIDE, CROP, DIGIT_CROP = 6, 48, 24, 20
+SHAPES, SIDE, SMALL, SMALL_DIGIT = 6, 48, 24, 20
+PHOTO, SMALL_PHOTO, PHOTOS_TEST = 96, 32, 100
 TRAIN, TEST = 3000, 1200  # shapes
 DIGITS_TRAIN = 8000  # of the 10,000 digits; the others are for the test
 BATCH = 64
@@ -42,6 +43,7 @@ class Task:
     channels: int
     side: int
     classes: int
+    epochs: int
     moved: str = ""
     gain: float = 1.0
     written: list[float] = field(default_factory=list)  # accuracy by seed
@@ -61,19 +63,19 @@ def finished(pipe: hr.Pipeline, channels: int) -> hr.Pipeline:
     return pipe.op("tensor.layout", order="chw").batch(BATCH)
 
 
-def augmented(pipe: hr.Pipeline, crop: int) -> hr.Pipeline:
-    """Rotated, then cropped and resized: cheaper the other way round."""
+def augmented(pipe: hr.Pipeline, size: int) -> hr.Pipeline:
+    """Rotated, then reduced: cheaper the other way round."""
     pipe = pipe.op("image.color_jitter", brightness=0.3).op("image.rotate", degrees=15.0, interpolation="bilinear")
-    return pipe.op("image.random_resized_crop", size=crop, scale=[0.6, 1.0])
+    return pipe.op("image.resize", size=size)
 
 
-def digits(folder: pathlib.Path) -> Task:
+def digits(folder: pathlib.Path, epochs: int) -> Task:
     """The 10,000 digits of MNIST's test set, four fifths of them to train with."""
     path, labels = (str(folder / f"t10k-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1"))
     whole = hr.idx(path, labels=labels)
-    train = finished(augmented(whole.take(DIGITS_TRAIN).shuffle(), DIGIT_CROP), 1)
-    test = finished(whole.skip(DIGITS_TRAIN).op("image.resize", size=DIGIT_CROP), 1)
-    return Task("LeNet, MNIST", train, test, 1, DIGIT_CROP, 10)
+    train = finished(augmented(whole.take(DIGITS_TRAIN).shuffle(), SMALL_DIGIT), 1)
+    test = finished(whole.skip(DIGITS_TRAIN).op("image.resize", size=SMALL_DIGIT), 1)
+    return Task("LeNet, MNIST", train, test, 1, SMALL_DIGIT, 10, epochs)
 
 
 def draw(rng: np.random.Generator, kind: int) -> np.ndarray:
@@ -96,20 +98,35 @@ def draw(rng: np.random.Generator, kind: int) -> np.ndarray:
     return np.clip(image, 0, 255).astype(np.uint8)
 
 
-def shapes(folder: pathlib.Path) -> Task:
-    """Drawn shapes in .npz files."""
+def saved(path: pathlib.Path, images: np.ndarray, labels: np.ndarray) -> hr.Pipeline:
+    """A pipeline that reads them from a .npz file."""
+    np.savez(path, image=images, label=labels.astype(np.int32))
+    return hr.npy(path).op("record.kind", field="image", kind="image")
+
+
+def shapes(folder: pathlib.Path, epochs: int) -> Task:
+    """Drawn shapes."""
     rng = np.random.default_rng(1)
+    parts = []
     for part, count in (("train", TRAIN), ("test", TEST)):
         labels = rng.integers(0, SHAPES, count)
-        images = np.stack([draw(rng, int(label)) for label in labels])
-        np.savez(folder / f"{part}.npz", image=images, label=labels.astype(np.int32))
+        parts.append(saved(folder / f"{part}.npz", np.stack([draw(rng, int(label)) for label in labels]), labels))
+    train = finished(augmented(parts[0].shuffle(), SMALL), 3)
+    test = finished(parts[1].op("image.resize", size=SMALL), 3)
+    return Task("small CNN, drawn shapes", train, test, 3, SMALL, SHAPES, epochs)
 
-    def source(part: str) -> hr.Pipeline:
-        return hr.npy(folder / f"{part}.npz").op("record.kind", field="image", kind="image")
 
-    train = finished(augmented(source("train").shuffle(), CROP), 3)
-    test = finished(source("test").op("image.resize", size=CROP), 3)
-    return Task("small CNN, drawn shapes", train, test, 3, CROP, SHAPES)
+def photos(found: pathlib.Path, folder: pathlib.Path, epochs: int) -> Task:
+    """Photos, and the same upside down."""
+    small = hr.files(str(found)).decode().op("image.resize", size=[PHOTO, PHOTO]).batch(50)
+    upright = np.concatenate([batch.image for batch in small.loader(output="numpy")])
+    parts = []
+    for part, images in (("learnt", upright[:-PHOTOS_TEST]), ("asked", upright[-PHOTOS_TEST:])):
+        both = np.concatenate([images, images[:, ::-1]])
+        parts.append(saved(folder / f"{part}.npz", both, np.arange(len(both)) // len(images)))
+    train = finished(augmented(parts[0].shuffle(), SMALL_PHOTO), 3)
+    test = finished(parts[1].op("image.resize", size=SMALL_PHOTO), 3)
+    return Task("small CNN, photos", train, test, 3, SMALL_PHOTO, 2, epochs)
 
 
 def network(task: Task) -> nn.Module:
@@ -127,12 +144,12 @@ def network(task: Task) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(48, task.classes))
 
 
-def train(task: Task, pipe: hr.Pipeline, seed: int, epochs: int) -> float:
+def train(task: Task, pipe: hr.Pipeline, seed: int) -> float:
     """Trains a network and returns its accuracy on the test set."""
     torch.manual_seed(seed)
     net = network(task)
     optimizer = torch.optim.Adam(net.parameters(), lr=2e-3)
-    for batch in pipe.loader(epochs=epochs, seed=seed, output="torch"):
+    for batch in pipe.loader(epochs=task.epochs, seed=seed, output="torch"):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(net(batch["image"]), batch["label"].long())
         loss.backward()
@@ -146,7 +163,7 @@ def train(task: Task, pipe: hr.Pipeline, seed: int, epochs: int) -> float:
     return right / seen
 
 
-def measure(task: Task, seeds: int, epochs: int) -> None:
+def measure(task: Task, seeds: int) -> None:
     """Trains with both orders, in turns."""
     fast = task.train.optimize(strictness="relaxed", seconds=1.0, fresh=True)
     report = fast.report
@@ -157,7 +174,7 @@ def measure(task: Task, seeds: int, epochs: int) -> None:
     for seed in range(seeds):
         began = time.monotonic()
         for pipe, accuracies in ((task.train, task.written), (fast, task.relaxed)):
-            accuracies.append(train(task, pipe, seed, epochs))
+            accuracies.append(train(task, pipe, seed))
         sys.stderr.write(
             f"{task.name}, seed {seed}: {task.written[-1]:.4f} written, {task.relaxed[-1]:.4f} relaxed, "
             f"{time.monotonic() - began:.0f} s\n"
@@ -185,13 +202,18 @@ def main() -> None:
     parser.add_argument("mnist", type=pathlib.Path, help="the folder of MNIST's test set")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--seeds", type=int, default=5, choices=sorted(T_95))
-    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--epochs", type=int, default=4, help="of the digits; shapes get 2 and photos 6 times as many")
     args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        tasks = [digits(args.mnist), shapes(pathlib.Path(folder))]
+        tasks = [digits(args.mnist, args.epochs), shapes(pathlib.Path(folder), 2 * args.epochs)]
+        found = args.mnist.parent / "images"
+        if found.is_dir():
+            tasks.append(photos(found, pathlib.Path(folder), 6 * args.epochs))
+        else:
+            sys.stderr.write(f"no photos in {found}: left out\n")
         for task in tasks:
-            measure(task, args.seeds, args.epochs)
+            measure(task, args.seeds)
     made: list[dict[str, Any]] = [
         {
             "task": task.name,
