@@ -8,6 +8,21 @@
 
 #include "core/error.h"
 
+#define OPENSSL_INIT_NO_ATEXIT 0x00080000u /* openssl/crypto.h */
+
+/* A thread that a hanging read holds is left behind when its run ends. exit() may find it
+ * in OpenSSL, which must then not be torn down. Only the first to use it can say so. */
+static void keep_openssl(void *handle)
+{
+    int (*init)(uint64_t options, const void *settings);
+    void *found = dlsym(handle, "OPENSSL_init_crypto");
+
+    if (found == NULL)
+        return;
+    memcpy(&init, &found, sizeof found);
+    (void)init(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
 static enum hr_err
 find_symbols(const struct hr_library *library, void *handle, struct hr_error *reterr)
 {
@@ -34,7 +49,9 @@ static enum hr_err load(const struct hr_library *library, struct hr_error *reter
                         "cannot load %s (%s): install it (in Debian: %s)", library->file,
                         dlerror(), library->package);
     err = find_symbols(library, handle, reterr);
-    if (err != HR_OK)
+    if (err == HR_OK)
+        keep_openssl(handle);
+    else
         dlclose(handle);
     return err;
 }
