@@ -155,6 +155,36 @@ static bool would_show_fill(const struct hr_graph_node *a, const struct hr_graph
            ((traits & HR_TRAIT_WARPS) != 0 && (other & HR_TRAIT_CROPS) != 0);
 }
 
+#define SMALL_SIDE 112 /* pixels */
+
+static bool is_small(const struct hr_graph_node *n, const char *name)
+{
+    const struct hr_field *found = hr__schema_get(&n->schema, name);
+    struct hr_field field;
+    int64_t sides[2];
+
+    if (found == NULL || !hr__field_has_pixels(found))
+        return false;
+    field = *found;
+    sides[0] = hr__field_height(&field)->size;
+    sides[1] = hr__field_width(&field)->size;
+    return (sides[0] >= 0 && sides[0] < SMALL_SIDE) ||
+           (sides[1] >= 0 && sides[1] < SMALL_SIDE);
+}
+
+/* One makes the image small, the other interpolates between neighbours. That blurs by
+ * about a pixel: after the other, by a larger part of the image. */
+static bool would_blur(const struct hr_graph_node *a, const struct hr_graph_node *b,
+                       const char *field)
+{
+    uint32_t traits = a->op->traits, other = b->op->traits;
+
+    return ((traits & HR_TRAIT_WARPS) != 0 && (other & HR_TRAIT_RESAMPLING) != 0 &&
+            is_small(b, field)) ||
+           ((traits & HR_TRAIT_RESAMPLING) != 0 && (other & HR_TRAIT_WARPS) != 0 &&
+            is_small(a, field));
+}
+
 /* The nodes change the same image. */
 static void swap_pixels(const struct hr_graph *graph, uint32_t first, uint32_t second,
                         const char *field, struct hr_swap *swap)
@@ -185,6 +215,9 @@ static void swap_pixels(const struct hr_graph *graph, uint32_t first, uint32_t s
     } else if (would_show_fill(a, b)) {
         answer(swap, false,
                "one crops '%.32s', the other fills it where it has no pixels", field);
+    } else if (would_blur(a, b, field)) {
+        answer(swap, false, "one makes '%.32s' small, where the other would blur it more",
+               field);
     } else if ((traits & MOVES) != 0 && (other & MOVES) != 0 &&
                (keeps_any_size(graph, first, field) ||
                 keeps_any_size(graph, second, field))) {

@@ -250,8 +250,8 @@ names(const char *nodes, enum hr_rule rule, enum hr_strictness strictness)
 #define NODE(op, name) "  - image." op "\n    name: " name "\n"
 #define FLIP NODE("flip: {p: 0.5}", "flip")
 #define ROTATE NODE("rotate: {degrees: [0, 5]}", "rotate")
-#define RESIZE NODE("resize: {size: [60, 50]}", "resize")
-#define PINNED NODE("resize: {size: [60, 50], keep_position: true}", "resize")
+#define RESIZE NODE("resize: {size: [160, 120]}", "resize")
+#define PINNED NODE("resize: {size: [160, 120], keep_position: true}", "resize")
 #define CLIP NODE("clip: {min: 20, max: 200}", "clip")
 #define CAST "  - tensor.cast: {dtype: float32}\n    name: cast\n"
 
@@ -279,6 +279,19 @@ TEST(a_crop_stays_behind_what_fills_corners)
         snprintf(nodes, sizeof nodes, "%s%s", i == 0 ? ROTATE : FLIP, crop);
         CHECK_EQ_STR(names(nodes, HR_RULE_HEADRACE, HR_STRICTNESS_RELAXED),
                      i == 0 ? "rotate crop" : "crop flip");
+    }
+}
+
+/* Interpolation blurs by about a pixel, which is more of a small image. */
+TEST(a_resize_to_few_pixels_stays_behind_a_rotation)
+{
+    const char *small = NODE("resize: {size: [160, 111]}", "resize");
+    char nodes[512];
+
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(nodes, sizeof nodes, "%s%s", ROTATE, i == 0 ? small : RESIZE);
+        CHECK_EQ_STR(names(nodes, HR_RULE_HEADRACE, HR_STRICTNESS_RELAXED),
+                     i == 0 ? "rotate resize" : "resize rotate");
     }
 }
 
