@@ -29,11 +29,13 @@ struct comparing {
 
 static bool is_level(enum hr_dtype dtype)
 {
-    return dtype == HR_U8 || dtype == HR_F16 || dtype == HR_F32 || dtype == HR_F64;
+    return dtype == HR_U8 || dtype == HR_F16 || dtype == HR_BF16 || dtype == HR_F32 ||
+           dtype == HR_F64;
 }
 
 static double level(const struct hr_field_view *view, size_t at)
 {
+    uint32_t bits;
     float half;
 
     switch (view->dtype) {
@@ -41,6 +43,10 @@ static double level(const struct hr_field_view *view, size_t at)
         return ((const uint8_t *)view->data)[at];
     case HR_F16:
         hr__f16_to_f32((const uint16_t *)view->data + at, &half, 1);
+        return (double)half;
+    case HR_BF16: /* the upper half of a float's bits */
+        bits = (uint32_t)((const uint16_t *)view->data)[at] << 16;
+        memcpy(&half, &bits, sizeof half);
         return (double)half;
     case HR_F32:
         return (double)((const float *)view->data)[at];

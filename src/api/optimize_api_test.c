@@ -207,6 +207,26 @@ TEST(records_that_differ_are_told_apart)
     CHECK_EQ_STR(found.wrong, "field \"value\" would have another shape or dtype");
 }
 
+/* Whole numbers that all types have, and 8 more; the last batch has a range of 3. */
+TEST(levels_of_all_types_are_compared)
+{
+    static const char *const types[] = {"float16", "bfloat16", "float32", "float64"};
+    char text[2][256];
+
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        struct hr_comparison found;
+
+        for (int k = 0; k < 2; k++)
+            snprintf(text[k], sizeof text[k],
+                     "  - source.range: {n: 64, start: %d}\n"
+                     "  - tensor.cast: {field: value, dtype: %s}\n" STACK,
+                     150 + 8 * k, types[i]);
+        found = compared(text[0], text[1]);
+        CHECK_EQ_STR(found.wrong, "");
+        CHECK_NEAR(found.difference, 8.0 / 3, 1e-9);
+    }
+}
+
 /* The words of a line: the same bytes in all, and as many words. */
 static const char *words_of(const char *name, const char *line)
 {
