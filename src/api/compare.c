@@ -35,7 +35,6 @@ static bool is_level(enum hr_dtype dtype)
 
 static double level(const struct hr_field_view *view, size_t at)
 {
-    uint32_t bits;
     float half;
 
     switch (view->dtype) {
@@ -44,9 +43,8 @@ static double level(const struct hr_field_view *view, size_t at)
     case HR_F16:
         hr__f16_to_f32((const uint16_t *)view->data + at, &half, 1);
         return (double)half;
-    case HR_BF16: /* the upper half of a float's bits */
-        bits = (uint32_t)((const uint16_t *)view->data)[at] << 16;
-        memcpy(&half, &bits, sizeof half);
+    case HR_BF16:
+        hr__bf16_to_f32((const uint16_t *)view->data + at, &half, 1);
         return (double)half;
     case HR_F32:
         return (double)((const float *)view->data)[at];
