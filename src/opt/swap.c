@@ -144,15 +144,20 @@ static bool keeps_any_size(const struct hr_graph *graph, uint32_t node, const ch
            keeps_size(graph, node, field, 1733, 1151);
 }
 
-/* One shows a part of the image, the other fills where it has no pixels. What is filled
- * is mostly near the edges, which few crops see; after a crop it would be in each image,
- * and networks learn less from those. */
-static bool would_show_fill(const struct hr_graph_node *a, const struct hr_graph_node *b)
+/* The other of two nodes if one warps, else NULL. */
+static const struct hr_graph_node *
+beside_warp(const struct hr_graph_node *a, const struct hr_graph_node *b)
 {
-    uint32_t traits = a->op->traits, other = b->op->traits;
+    if ((a->op->traits & HR_TRAIT_WARPS) != 0)
+        return b;
+    return (b->op->traits & HR_TRAIT_WARPS) != 0 ? a : NULL;
+}
 
-    return ((traits & HR_TRAIT_CROPS) != 0 && (other & HR_TRAIT_WARPS) != 0) ||
-           ((traits & HR_TRAIT_WARPS) != 0 && (other & HR_TRAIT_CROPS) != 0);
+/* Whether the node beside a warp crops. A warp fills the edges, which few crops show;
+ * after the crop, every image would show the fill, and networks learn less from those. */
+static bool would_show_fill(const struct hr_graph_node *other)
+{
+    return other != NULL && (other->op->traits & HR_TRAIT_CROPS) != 0;
 }
 
 #define SMALL_SIDE 112 /* pixels */
@@ -172,17 +177,12 @@ static bool is_small(const struct hr_graph_node *n, const char *name)
            (sides[1] >= 0 && sides[1] < SMALL_SIDE);
 }
 
-/* One makes the image small, the other interpolates between neighbours. That blurs by
- * about a pixel: after the other, by a larger part of the image. */
-static bool would_blur(const struct hr_graph_node *a, const struct hr_graph_node *b,
-                       const char *field)
+/* Whether the node beside a warp makes the image small. A warp interpolates, which blurs
+ * by about a pixel: a larger part of a small image. */
+static bool would_blur(const struct hr_graph_node *other, const char *field)
 {
-    uint32_t traits = a->op->traits, other = b->op->traits;
-
-    return ((traits & HR_TRAIT_WARPS) != 0 && (other & HR_TRAIT_RESAMPLING) != 0 &&
-            is_small(b, field)) ||
-           ((traits & HR_TRAIT_RESAMPLING) != 0 && (other & HR_TRAIT_WARPS) != 0 &&
-            is_small(a, field));
+    return other != NULL && (other->op->traits & HR_TRAIT_RESAMPLING) != 0 &&
+           is_small(other, field);
 }
 
 /* The nodes change the same image. */
@@ -212,10 +212,10 @@ static void swap_pixels(const struct hr_graph *graph, uint32_t first, uint32_t s
                "one changes each pixel of '%.32s', the other interpolates between pixels",
                field);
         swap->needs = HR_STRICTNESS_RELAXED;
-    } else if (would_show_fill(a, b)) {
+    } else if (would_show_fill(beside_warp(a, b))) {
         answer(swap, false,
                "one crops '%.32s', the other fills it where it has no pixels", field);
-    } else if (would_blur(a, b, field)) {
+    } else if (would_blur(beside_warp(a, b), field)) {
         answer(swap, false, "one makes '%.32s' small, where the other would blur it more",
                field);
     } else if ((traits & MOVES) != 0 && (other & MOVES) != 0 &&
