@@ -45,6 +45,7 @@ def test_a_filter_goes_before_what_is_dear():
     assert names(fast) == ["source.range", "order.shuffle", "filter", "spin", "batch.stack"] == list(report.nodes)
     assert report.moved == (("filter", 4, 3), ("spin", 3, 4))
     assert report.records == 64 and report.difference == 0 and report.best and report.dropped == ""
+    assert report.needs == "exact" and report.order == ("headrace", "exact")
     assert report.predicted > 2 and report.measured > 1.4
     assert "spin  (was 3)" in str(report) and "same bytes" in str(report)
     assert digest(fast) == digest(written)

@@ -493,6 +493,7 @@ def an_optimized_graph_gives_the_same_digest():
                     "  - record.filter: {expr: \"value > 300\"}\n  - batch.stack: {size: 10}\n")
     found = run_json("optimize", written, "-o", "faster.yaml", "--seconds", "1", "-q", "--json")
     assert found["moved"] == 2 and found["difference"] == 0 and found["dropped"] is None, found
+    assert found["needs"] == "exact", found
     assert found["nodes"] == ["source.range", "record.filter", "debug.spin", "batch.stack"], found
     digests = [run_json("run", graph, "--digest", "--json", "-q")["digest"] for graph in (written, "faster.yaml")]
     assert digests[0] == digests[1], digests
