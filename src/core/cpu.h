@@ -73,9 +73,9 @@ uint64_t hr__cpu_switches(void);
 uint64_t hr__memory_bytes(void);
 uint64_t hr__cgroup_memory(const char *groups, const char *sys_root);
 
-/* Of it, what is free now, and what the kernel gives back from its cache of files; 0 if
- * unknown. The second is that of the cgroup's limit, at least 1 MiB, 0 without a limit.
- */
+/* The part of that memory that is free now or holds reclaimable file cache, in bytes; 0
+ * if unknown. The second returns what the cgroup's limit leaves, at least 1 MiB, or 0
+ * without a limit. */
 uint64_t hr__memory_free_bytes(void);
 uint64_t hr__cgroup_memory_free(const char *groups, const char *sys_root);
 

@@ -10,8 +10,8 @@
 
 #define OPENSSL_INIT_NO_ATEXIT 0x00080000u /* openssl/crypto.h */
 
-/* A thread that a hanging read holds is left behind when its run ends. exit() may find it
- * in OpenSSL, which must then not be torn down. Only the first to use it can say so. */
+/* Keeps exit() from tearing OpenSSL down: a thread whose read hangs outlives its run and
+ * may still be inside. Has no effect if OpenSSL was initialised before. */
 static void keep_openssl(void *handle)
 {
     int (*init)(uint64_t options, const void *settings);

@@ -37,8 +37,8 @@ struct hr_library {
 
 /* Loads it and fills the pointers, unless that was done. HR_ERR_UNSUPPORTED if it is not
  * installed or lacks a function, naming the package; a later call tries again. It stays
- * loaded until the process ends, and so does OpenSSL if it uses that: exit() leaves it to
- * the threads that still run. Thread-safe. */
+ * loaded until the process ends. If it uses OpenSSL and is the first to do so, exit()
+ * does not tear OpenSSL down, so that threads may still use it. Thread-safe. */
 HR_CHECK enum hr_err
 hr__library_load(struct hr_library *library, struct hr_error *reterr);
 

@@ -48,15 +48,16 @@ void hr__bound_client(struct hr_dispatcher_process *d, uint32_t peer,
                       const struct hr_frame *frame);
 void hr__bound_client_lost(struct hr_dispatcher_process *d, uint32_t peer);
 
-/* A message of a worker that the dispatcher's role knows. True if it concerned a job of
- * these, and nothing else. */
+/* Handles a message from a worker that the dispatcher's role knows. Returns true if only
+ * one of these jobs was concerned. */
 bool hr__bound_worker(struct hr_dispatcher_process *d, uint32_t peer,
                       const struct hr_frame *frame);
 /* A worker has an address now. One is gone. */
 void hr__bound_worker_came(struct hr_dispatcher_process *d);
 void hr__bound_worker_lost(struct hr_dispatcher_process *d, uint32_t peer);
 
-/* What a worker (0: all) has of all these jobs: leases, positions. */
+/* Returns the sums of hr__bind_work() over all jobs of several consumers; with a worker,
+ * only over jobs of which it has leases. */
 struct hr_bind_work hr__bound_work(const struct hr_dispatcher_process *d, uint32_t peer);
 
 void hr__bound_tick(struct hr_dispatcher_process *d, uint64_t now);

@@ -198,8 +198,8 @@ static inline bool hr__node_draws(const struct hr_graph_node *node)
     return (node->op->traits & HR_TRAIT_RANDOM) || node->when_count > 0;
 }
 
-/* The same, but for what only decides which records come: a cache behind it would repeat
- * the draws. */
+/* Whether the values of its results depend on such draws, which a cache after the node
+ * would repeat: false for ops that only choose records. */
 static inline bool hr__node_draws_values(const struct hr_graph_node *node)
 {
     return hr__node_draws(node) && node->op->kind != HR_OP_ORDER &&

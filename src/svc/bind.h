@@ -100,12 +100,13 @@ void hr__bind_tick(struct hr_binder *binder, uint64_t now, struct hr_actions *ac
 void hr__bind_evict(struct hr_binder *binder, uint32_t rank, uint64_t now,
                     struct hr_actions *actions);
 
-/* Positions that are committed; that a worker (0: all) has and has not sent, in so many
- * leases. */
 struct hr_bind_work {
-    uint64_t committed, leased;
-    uint32_t leases;
+    uint64_t committed; /* positions, by all consumers */
+    uint64_t leased;    /* positions in leases that are not served */
+    uint32_t leases;    /* the number of these leases */
 };
+/* Returns the progress of the job; `leased` and `leases` count those of `worker` only,
+ * 0: of all workers. */
 struct hr_bind_work hr__bind_work(const struct hr_binder *binder, hr_peer worker);
 
 static inline bool hr__bind_is_done(const struct hr_binder *binder)

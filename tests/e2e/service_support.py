@@ -108,7 +108,7 @@ def ask(service, path, method="GET", body=None, headers={}):
 
 
 def metrics(service):
-    """Of its /metrics, by name."""
+    """Values of the service's /metrics by name."""
     status, text = ask(service, "/metrics")
     assert status == 200
     return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line[0] != "#"}
