@@ -77,6 +77,24 @@ room_failed(enum hr_err err, const char *uri, size_t bytes, struct hr_error *ret
                                         : hr_err_text(err));
 }
 
+/* Within the limits; what was read ahead and not taken gives way. */
+static enum hr_err buffer_for(struct hr_reader *reader, const char *uri, size_t bytes,
+                              struct hr_buffer **ret_buffer, struct hr_error *reterr)
+{
+    enum hr_err err;
+
+    if (bytes > reader->file_bytes_max) {
+        hr__store_note(reterr, uri);
+        return hr__fail(reterr, HR_ERR_LIMIT,
+                        "%s has %zu bytes, more than the limit of %llu", uri, bytes,
+                        (unsigned long long)reader->file_bytes_max);
+    }
+    err = hr__reader_buffer(reader, bytes, ret_buffer);
+    if (err == HR_ERR_LIMIT && hr__reader_drop_ready(reader))
+        err = hr__reader_buffer(reader, bytes, ret_buffer);
+    return err == HR_OK ? HR_OK : room_failed(err, uri, bytes, reterr);
+}
+
 static enum hr_err
 read_object(struct hr_reader *reader, struct hr_object *object, uint64_t offset,
             size_t bytes, struct hr_buffer **ret_buffer, bool *ret_waited,
@@ -85,17 +103,7 @@ read_object(struct hr_reader *reader, struct hr_object *object, uint64_t offset,
     struct hr_buffer *buffer;
     enum hr_err err;
 
-    if (bytes > reader->file_bytes_max) {
-        hr__store_note(reterr, object->uri);
-        return hr__fail(reterr, HR_ERR_LIMIT,
-                        "%s has %zu bytes, more than the limit of %llu", object->uri,
-                        bytes, (unsigned long long)reader->file_bytes_max);
-    }
-    err = hr__reader_buffer(reader, bytes, &buffer);
-    if (err == HR_ERR_LIMIT && hr__reader_drop_ready(reader))
-        err = hr__reader_buffer(reader, bytes, &buffer);
-    if (err != HR_OK)
-        return room_failed(err, object->uri, bytes, reterr);
+    HR_TRY(buffer_for(reader, object->uri, bytes, &buffer, reterr));
     err = hr__store_read(object, offset, hr_buffer_data(buffer), bytes, NULL, ret_waited,
                          reterr);
     if (err == HR_OK)
@@ -105,22 +113,39 @@ read_object(struct hr_reader *reader, struct hr_object *object, uint64_t offset,
     return err;
 }
 
+struct here {
+    struct hr_store_read read; /* first */
+    struct hr_reader *reader;
+    struct hr_buffer *buffer;
+};
+
+static enum hr_err give_buffer(struct hr_store_read *read, void **ret_data)
+{
+    struct here *here = (struct here *)read;
+
+    HR_TRY(buffer_for(here->reader, read->range->uri, read->bytes, &here->buffer,
+                      read->error));
+    *ret_data = hr_buffer_data(here->buffer);
+    return HR_OK;
+}
+
 static enum hr_err take_here(struct hr_reader *reader, const struct hr_range *range,
                              struct hr_buffer **ret_buffer, struct hr_error *reterr)
 {
     struct hr_reader_stripe *stripe = stripe_of(reader);
-    struct hr_object object;
-    bool waited = false;
-    size_t bytes;
-    enum hr_err err;
+    struct here here = {
+        .read = {.range = range, .error = reterr, .room = give_buffer},
+          .reader = reader
+    };
+    enum hr_err err = hr__store_fetch(&here.read, NULL);
 
-    HR_TRY(hr__range_open(range, &object, &bytes, reterr));
-    err = read_object(reader, &object, range->offset, bytes, ret_buffer, &waited, reterr);
-    hr__store_close(&object);
-    if (err != HR_OK)
+    if (err != HR_OK) {
+        hr_buffer_unref(here.buffer);
         return err;
-    hr__reader_note(reader, waited);
-    add(waited ? &stripe->waited : &stripe->cached, 1);
+    }
+    hr__reader_note(reader, here.read.waited);
+    add(here.read.waited ? &stripe->waited : &stripe->cached, 1);
+    *ret_buffer = here.buffer;
     return HR_OK;
 }
 

@@ -276,6 +276,37 @@ enum hr_err hr__range_open(const struct hr_range *range, struct hr_object *ret_o
     return err;
 }
 
+enum hr_err hr__store_begin(struct hr_store_read *read)
+{
+    void *data = NULL;
+
+    assert(read->object.store != NULL && read->object.uri == read->range->uri);
+    HR_TRY(hr__range_check(read->range, &read->object, &read->bytes, read->error));
+    HR_TRY(read->room(read, &data));
+    read->data = data;
+    return HR_OK;
+}
+
+enum hr_err hr__store_fetch(struct hr_store_read *read, const atomic_bool *stop)
+{
+    const char *uri = read->range->uri, *name;
+    const struct hr_store *store;
+    enum hr_err err;
+
+    HR_TRY(find_store(uri, &store, &name, read->error));
+    if (store->fetch != NULL) {
+        read->object = (struct hr_object){.store = store, .uri = uri};
+        return store->fetch(read);
+    }
+    HR_TRY(hr__store_open(uri, &read->object, read->error));
+    err = hr__store_begin(read);
+    if (err == HR_OK)
+        err = hr__store_read(&read->object, read->range->offset, read->data, read->bytes,
+                             stop, &read->waited, read->error);
+    hr__store_close(&read->object);
+    return err;
+}
+
 /* ---- whole objects ---- */
 
 static enum hr_err load_object(struct hr_object *object, size_t bytes_max,
@@ -487,24 +518,6 @@ struct hr_store_read *hr__channel_next(struct hr_channel *channel)
     return read;
 }
 
-enum hr_err hr__channel_begin(struct hr_store_read *read)
-{
-    void *data = NULL;
-
-    assert(read->object.store != NULL && read->object.uri == read->range->uri);
-    HR_TRY(hr__range_check(read->range, &read->object, &read->bytes, read->error));
-    HR_TRY(read->room(read, &data));
-    read->data = data;
-    return HR_OK;
-}
-
-void hr__channel_end(struct hr_store_read *read, bool is_open, enum hr_err err)
-{
-    if (is_open)
-        hr__store_close(&read->object);
-    read->done(read, err);
-}
-
 void hr__channel_close(struct hr_channel *channel)
 {
     struct hr_store_read *read;
@@ -519,7 +532,7 @@ void hr__channel_close(struct hr_channel *channel)
     channel->kind->stop(channel);
     while ((read = channel->first) != NULL) { /* the lock is no longer needed */
         channel->first = read->next;
-        hr__channel_end(read, false, HR_ERR_CANCELLED);
+        read->done(read, HR_ERR_CANCELLED);
     }
     destroy_channel(channel);
 }

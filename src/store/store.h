@@ -136,27 +136,34 @@ HR_CHECK enum hr_err
 hr__range_open(const struct hr_range *range, struct hr_object *ret_object,
                size_t *ret_bytes, struct hr_error *reterr);
 
-/* ---- reads in flight ---- */
+/* ---- reads of ranges ---- */
 
-/* One read of a channel. The caller sets the first part and leaves it alone until done.
- */
+/* One read from opening to closing. The caller sets the first part and leaves it alone
+ * until the read ends. */
 struct hr_store_read {
     const struct hr_range *range;
     struct hr_error *error; /* or NULL */
     /* Called once the size is known: memory for read->bytes bytes, or an error, which
      * ends the read. */
     enum hr_err (*room)(struct hr_store_read *read, void **ret_data);
-    /* Called once, last. Both by a thread of the channel, which holds no lock. */
+    /* Of a channel: called once, last. Both by a thread of the channel, which holds no
+     * lock. */
     void (*done)(struct hr_store_read *read, enum hr_err err);
     /* results, from room on */
     size_t bytes;
     bool waited;
-    /* the channel's */
+    /* private */
     struct hr_store_read *next;
     struct hr_object object;
     char *data;
     size_t got;
 };
+
+/* Reads a range and waits for it; `done` is not called. Its errors are of hr__range_open,
+ * hr__store_read (also for *stop) and room. */
+HR_CHECK enum hr_err hr__store_fetch(struct hr_store_read *read, const atomic_bool *stop);
+
+/* ---- reads in flight ---- */
 
 enum hr_channel_mode {
     HR_CHANNEL_AUTO,     /* what the store does best */
@@ -210,6 +217,9 @@ struct hr_store {
     enum hr_err (*read)(struct hr_object *object, uint64_t offset, void *data,
                         size_t bytes, size_t *ret_got, struct hr_error *reterr);
     bool retries;
+    /* A read from opening to closing, of which object.store and object.uri are set, in
+     * fewer requests than open and read would take. NULL: by them. */
+    enum hr_err (*fetch)(struct hr_store_read *read);
     /* The bytes of the range's beginning that need no waiting; -1: it cannot tell, and
      * the time of a read does. NULL: none do. */
     int64_t (*read_ready)(struct hr_object *object, uint64_t offset, void *data,

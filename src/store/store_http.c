@@ -82,6 +82,11 @@ static enum hr_err http_read(struct hr_object *object, uint64_t offset, void *da
     return hr__web_read(&http, object, offset, data, bytes, ret_got, reterr);
 }
 
+static enum hr_err http_fetch(struct hr_store_read *read)
+{
+    return hr__web_fetch_range(&http, read);
+}
+
 static enum hr_err http_start(struct hr_channel *channel, struct hr_error *reterr)
 {
     return hr__web_start(&http, channel, reterr);
@@ -125,7 +130,7 @@ enum hr_err hr__store_check_http(struct hr_error *reterr)
     {                                                                                    \
         .scheme = scheme_, .gives = "web servers", .check = hr__store_check_http,        \
         .open = http_open, .close = hr__web_close, .read = http_read,                    \
-        .start = http_start, .retries = true                                             \
+        .fetch = http_fetch, .start = http_start, .retries = true                        \
     }
 #else
 #define HTTP_STORE(scheme_)                                                              \

@@ -24,6 +24,9 @@ enum hr_err hr__store_ended_early(const struct hr_object *object, uint64_t at,
 enum hr_err hr__range_check(const struct hr_range *range, const struct hr_object *object,
                             size_t *ret_bytes, struct hr_error *reterr);
 
+/* Check the range of a read, whose object is open, and ask for memory. */
+enum hr_err hr__store_begin(struct hr_store_read *read);
+
 /* Whether something with this time can change again without getting another one (clocks
  * of file systems tick every two seconds at worst). */
 bool hr__store_is_young(int64_t mtime_ns);
@@ -60,10 +63,6 @@ struct hr_channel {
 
 /* The next queued read, or NULL; lock held. */
 struct hr_store_read *hr__channel_next(struct hr_channel *channel);
-/* The range of an open object is checked and memory asked for. */
-enum hr_err hr__channel_begin(struct hr_store_read *read);
-/* Close the object if it is open, and report. */
-void hr__channel_end(struct hr_store_read *read, bool is_open, enum hr_err err);
 
 /* Threads that block, for any store. */
 enum hr_err

@@ -161,6 +161,11 @@ static enum hr_err s3_read(struct hr_object *object, uint64_t offset, void *data
     return hr__web_read(&s3, object, offset, data, bytes, ret_got, reterr);
 }
 
+static enum hr_err s3_fetch(struct hr_store_read *read)
+{
+    return hr__web_fetch_range(&s3, read);
+}
+
 static enum hr_err s3_start(struct hr_channel *channel, struct hr_error *reterr)
 {
     return hr__web_start(&s3, channel, reterr);
@@ -299,6 +304,7 @@ const struct hr_store hr_store_s3 = {
     .close = hr__web_close,
     .read = s3_read,
     .list = s3_list,
+    .fetch = s3_fetch,
     .start = s3_start,
     .retries = true,
 };

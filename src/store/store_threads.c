@@ -10,19 +10,6 @@
 #include "core/thread.h"
 #include "store/store_internal.h"
 
-static void carry_out(struct hr_channel *channel, struct hr_store_read *read)
-{
-    enum hr_err err = hr__store_open(read->range->uri, &read->object, read->error);
-    bool is_open = err == HR_OK;
-
-    if (is_open)
-        err = hr__channel_begin(read);
-    if (err == HR_OK)
-        err = hr__store_read(&read->object, read->range->offset, read->data, read->bytes,
-                             &channel->stop, &read->waited, read->error);
-    hr__channel_end(read, is_open, err);
-}
-
 static void *run(void *user)
 {
     struct hr_channel *channel = user;
@@ -36,7 +23,7 @@ static void *run(void *user)
             continue;
         }
         pthread_mutex_unlock(&channel->lock);
-        carry_out(channel, read);
+        read->done(read, hr__store_fetch(read, &channel->stop));
         pthread_mutex_lock(&channel->lock);
     }
     pthread_mutex_unlock(&channel->lock);

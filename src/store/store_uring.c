@@ -65,7 +65,9 @@ static void end_read(struct ring *ring, struct hr_store_read *read, enum hr_err 
         link = &(*link)->next;
     *link = read->next;
     ring->running_count--;
-    hr__channel_end(read, read->object.as.fd >= 0, err);
+    if (read->object.as.fd >= 0)
+        hr__store_close(&read->object);
+    read->done(read, err);
 }
 
 static void fail_read(struct ring *ring, struct hr_store_read *read, int errnum)
@@ -126,7 +128,7 @@ static void begin_reading(struct ring *ring, struct hr_store_read *read)
     enum hr_err err = hr__store_file_look(&read->object, read->error);
 
     if (err == HR_OK)
-        err = hr__channel_begin(read);
+        err = hr__store_begin(read);
     if (err != HR_OK) {
         end_read(ring, read, err);
         return;

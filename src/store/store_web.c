@@ -138,6 +138,79 @@ hr__web_read(const struct hr_web_kind *kind, struct hr_object *object, uint64_t 
     return HR_OK;
 }
 
+/* ---- reads of ranges ---- */
+
+/* Size and identity are known: as when the object is opened. */
+static enum hr_err begin_read(struct hr_web_request *request, void **ret_data)
+{
+    struct hr_store_read *read = request->place;
+    struct hr_error *error = read->error;
+    enum hr_err err;
+
+    read->object.bytes = request->object_bytes;
+    read->object.identity = request->identity;
+    read->error = request->error;
+    err = hr__store_begin(read);
+    read->error = error;
+    if (err != HR_OK)
+        return err;
+    request->need = read->bytes;
+    *ret_data = read->data;
+    return HR_OK;
+}
+
+static struct hr_web_request
+request_of(const struct hr_web_kind *kind, struct hr_store_read *read)
+{
+    const struct hr_range *range = read->range;
+
+    return (struct hr_web_request){
+        .kind = kind,
+        .uri = range->uri,
+        .want = range->bytes > 0 ? HR_WEB_RANGE : HR_WEB_LOOK,
+        .offset = range->offset,
+        .bytes = range->bytes,
+        .error = read->error,
+        .room = begin_read,
+        .place = read,
+    };
+}
+
+static void name_byte(struct hr_store_read *read, const struct hr_web_request *request)
+{
+    char message[sizeof read->error->message];
+
+    memcpy(message, read->error->message, sizeof message);
+    hr__fail(read->error, HR_ERR_IO, "%s (at byte %llu)", message,
+             (unsigned long long)(read->range->offset + request->got));
+}
+
+/* Sets the results of the read, whose request ended with `err`. */
+static enum hr_err end_read(struct hr_web_request *request, enum hr_err err)
+{
+    struct hr_store_read *read = request->place;
+
+    if (err == HR_OK && request->want == HR_WEB_LOOK) { /* the range is empty */
+        void *data;
+
+        request->error = read->error;
+        err = begin_read(request, &data);
+    }
+    read->got = request->got;
+    read->waited = true;
+    if (err == HR_ERR_IO && read->error != NULL)
+        name_byte(read, request);
+    return err;
+}
+
+enum hr_err
+hr__web_fetch_range(const struct hr_web_kind *kind, struct hr_store_read *read)
+{
+    struct hr_web_request request = request_of(kind, read);
+
+    return end_read(&request, hr__web_fetch(&request));
+}
+
 /* ---- channels ---- */
 
 struct flight {
@@ -155,57 +228,16 @@ struct flights {
     pthread_cond_t idle; /* busy is 0 */
 };
 
-/* Size and identity are known: as when the object is opened. */
-static enum hr_err begin_read(struct hr_web_request *request, void **ret_data)
-{
-    struct flight *flight = request->user;
-    struct hr_store_read *read = flight->read;
-    struct hr_error *error = read->error;
-    enum hr_err err;
-
-    read->object = (struct hr_object){.store = flight->channel->store,
-                                      .uri = read->range->uri,
-                                      .bytes = request->object_bytes,
-                                      .identity = request->identity};
-    read->error = request->error;
-    err = hr__channel_begin(read);
-    read->error = error;
-    if (err != HR_OK)
-        return err;
-    request->need = read->bytes;
-    *ret_data = read->data;
-    return HR_OK;
-}
-
-static void name_byte(struct hr_store_read *read, const struct hr_web_request *request)
-{
-    char message[sizeof read->error->message];
-
-    memcpy(message, read->error->message, sizeof message);
-    hr__fail(read->error, HR_ERR_IO, "%s (at byte %llu)", message,
-             (unsigned long long)(read->range->offset + request->got));
-}
-
 static void kick(struct hr_channel *channel);
 
-static void end_read(struct hr_web_request *request, enum hr_err err)
+static void land(struct hr_web_request *request, enum hr_err err)
 {
     struct flight *flight = request->user;
     struct hr_store_read *read = flight->read;
     struct hr_channel *channel = flight->channel;
     struct flights *flights = channel->own;
 
-    if (err == HR_OK && request->want == HR_WEB_LOOK) { /* the range is empty */
-        void *data;
-
-        request->error = read->error;
-        err = begin_read(request, &data);
-    }
-    read->got = request->got;
-    read->waited = true;
-    if (err == HR_ERR_IO && read->error != NULL)
-        name_byte(read, request);
-    hr__channel_end(read, false, err);
+    read->done(read, end_read(request, err));
     pthread_mutex_lock(&channel->lock);
     flight->read = NULL;
     flight->next = flights->free;
@@ -222,19 +254,11 @@ static bool
 submit(struct flights *flights, struct hr_channel *channel, struct hr_store_read *read)
 {
     struct flight *flight = flights->free;
-    const struct hr_range *range = read->range;
 
-    flight->web = (struct hr_web_request){
-        .kind = flights->kind,
-        .uri = range->uri,
-        .want = range->bytes > 0 ? HR_WEB_RANGE : HR_WEB_LOOK,
-        .offset = range->offset,
-        .bytes = range->bytes,
-        .error = read->error,
-        .room = begin_read,
-        .done = end_read,
-        .user = flight,
-    };
+    read->object = (struct hr_object){.store = channel->store, .uri = read->range->uri};
+    flight->web = request_of(flights->kind, read);
+    flight->web.done = land;
+    flight->web.user = flight;
     flight->channel = channel;
     flight->read = read;
     if (hr__web_submit(&flight->web, NULL) != HR_OK) {

@@ -14,6 +14,8 @@ void hr__web_close(struct hr_object *object);
 enum hr_err
 hr__web_read(const struct hr_web_kind *kind, struct hr_object *object, uint64_t offset,
              void *data, size_t bytes, size_t *ret_got, struct hr_error *reterr);
+enum hr_err
+hr__web_fetch_range(const struct hr_web_kind *kind, struct hr_store_read *read);
 enum hr_err hr__web_start(const struct hr_web_kind *kind, struct hr_channel *channel,
                           struct hr_error *reterr);
 

@@ -172,8 +172,8 @@ static void arrived(struct hr_store_read *read, enum hr_err err)
     atomic_store(&flight->done, 1);
 }
 
-static void begin(struct hr_channel *channel, struct flight *flight, const char *uri,
-                  uint64_t offset, uint64_t bytes)
+static struct hr_store_read *
+read_of(struct flight *flight, const char *uri, uint64_t offset, uint64_t bytes)
 {
     *flight = (struct flight){
         .range = {.offset = offset, .bytes = bytes}
@@ -183,17 +183,37 @@ static void begin(struct hr_channel *channel, struct flight *flight, const char 
                                           .error = &flight->error,
                                           .room = give_room,
                                           .done = arrived};
-    hr__channel_submit(channel, &flight->read);
+    return &flight->read;
+}
+
+static void begin(struct hr_channel *channel, struct flight *flight, const char *uri,
+                  uint64_t offset, uint64_t bytes)
+{
+    hr__channel_submit(channel, read_of(flight, uri, offset, bytes));
+}
+
+static void check_flight(struct flight *flight)
+{
+    if (flight->err != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", flight->error.message);
+    check_bytes(flight->data, flight->range.offset, flight->read.bytes);
+    free(flight->data);
 }
 
 static void await_ok(struct flight *flight)
 {
     while (atomic_load(&flight->done) == 0)
         usleep(1000);
-    if (flight->err != HR_OK)
-        check_failed(__FILE__, __LINE__, "%s", flight->error.message);
-    check_bytes(flight->data, flight->range.offset, flight->read.bytes);
-    free(flight->data);
+    check_flight(flight);
+}
+
+static void fetch_ok(const char *uri, uint64_t offset, uint64_t bytes)
+{
+    struct flight flight;
+
+    flight.err = hr__store_fetch(read_of(&flight, uri, offset, bytes), NULL);
+    begun--;
+    check_flight(&flight);
 }
 
 static struct hr_channel *open_channel(uint32_t depth)
@@ -204,6 +224,22 @@ static struct hr_channel *open_channel(uint32_t depth)
     CHECK_OK(hr__channel_open(root(), &options, &channel, NULL));
     CHECK_EQ_INT(hr__channel_mode(channel), HR_CHANNEL_REQUESTS);
     return channel;
+}
+
+TEST(a_range_is_fetched_with_one_get)
+{
+    (void)server_log();
+    fetch_ok(at("x"), 0, HR_RANGE_REST);
+    fetch_ok(at("x"), 1234, 100000);
+    fetch_ok(at("x"), SIZE - 10, HR_RANGE_REST);
+    fetch_ok(at("cut=1000,times=1/x"), 0, SIZE);
+    fetch_ok(at("noranges=1/x"), 1234, 1000);
+    CHECK_EQ_STR(server_log(), "/x - 200\n"
+                               "/x bytes=1234-101233 206\n"
+                               "/x bytes=299990- 206\n"
+                               "/f/cut=1000,times=1/x bytes=0-299999 206\n"
+                               "/f/cut=1000,times=1/x bytes=1000-299999 206\n"
+                               "/f/noranges=1/x bytes=1234-2233 200\n");
 }
 
 /* ---- names ---- */
@@ -384,6 +420,9 @@ TEST(empty_objects_and_empty_ranges_are_read)
     begin(channel, &flight, at("empty416=1/empty"), 0, HR_RANGE_REST);
     await_ok(&flight);
     hr__channel_close(channel);
+    fetch_ok(at("x"), 7, 0);
+    fetch_ok(at("x"), SIZE, HR_RANGE_REST);
+    fetch_ok(at("empty416=1/empty"), 0, HR_RANGE_REST);
 }
 
 /* ---- many ---- */

@@ -601,13 +601,18 @@ static void arrived(struct hr_store_read *read, enum hr_err err)
     atomic_fetch_add(&flight->done, 1);
 }
 
-static void begin(struct hr_channel *channel, struct flight *flight)
+static struct hr_store_read *read_of(struct flight *flight)
 {
     flight->read = (struct hr_store_read){.range = &flight->range,
                                           .error = &flight->error,
                                           .room = give_room,
                                           .done = arrived};
-    hr__channel_submit(channel, &flight->read);
+    return &flight->read;
+}
+
+static void begin(struct hr_channel *channel, struct flight *flight)
+{
+    hr__channel_submit(channel, read_of(flight));
 }
 
 static void await(struct flight *flight)
@@ -799,10 +804,12 @@ TEST(a_cancelled_read_stops)
     }
 }
 
-/* Opens, reads and closes with the n-th call failing; true if there were fewer calls. */
+/* Fetches, opens, reads and closes with the n-th call failing; true if there were fewer
+ * calls. */
 static bool fail_nth(const struct place *place, unsigned kinds, uint64_t nth)
 {
     const char *uri = in(place, "faults/a");
+    struct flight flight = {.range = range_of(uri, 10, HR_RANGE_REST)};
     struct found found = {.left = 100};
     struct hr_error error = {0};
     struct hr_object object;
@@ -812,6 +819,11 @@ static bool fail_nth(const struct place *place, unsigned kinds, uint64_t nth)
     bool waited;
 
     hr__fault_arm(kinds, nth);
+    if (hr__store_fetch(read_of(&flight), NULL) == HR_OK) {
+        CHECK_EQ_INT(flight.read.bytes, 2990);
+        CHECK(is_right(flight.data, 10, 2990));
+    }
+    free(flight.data);
     if (hr__store_open(uri, &object, &error) == HR_OK) {
         if (hr__store_read(&object, 5, data, 2990, NULL, &waited, &error) == HR_OK)
             CHECK(is_right(data, 5, 2990));
