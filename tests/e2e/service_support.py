@@ -1,19 +1,17 @@
 """A dispatcher and workers as processes, for the tests of the service."""
 import http.client
 import json
+import pathlib
 import socket
+import sys
 import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+from ports import free_port
 from support import run, start, temp
 
 LONG = 100  # seconds, for what takes a moment
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def begin(*words, **more):

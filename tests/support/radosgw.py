@@ -18,12 +18,13 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.parse
 import uuid
+
+from ports import free_port
 
 KEY, SECRET, REGION = "TESTKEY", "TESTSECRET", "default"
 
@@ -93,17 +94,9 @@ def remove(port: int, bucket: str, key: str) -> None:
     assert request(port, "DELETE", f"/{bucket}/{key}") == 204
 
 
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
 def start(folder: pathlib.Path) -> int:
     """Starts the daemons; returns the port of S3."""
-    port, mon1, mon2 = free_ports(3)
+    port, mon1, mon2 = free_port(), free_port(), free_port()
     fsid, osd = str(uuid.uuid4()), str(uuid.uuid4())
     for name in ("mon", "osd", "rgw"):
         (folder / name).mkdir(parents=True)
