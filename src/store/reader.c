@@ -100,7 +100,7 @@ read_object(struct hr_reader *reader, struct hr_object *object, uint64_t offset,
             size_t bytes, struct hr_buffer **ret_buffer, bool *ret_waited,
             struct hr_error *reterr)
 {
-    struct hr_buffer *buffer;
+    struct hr_buffer *buffer = NULL;
     enum hr_err err;
 
     HR_TRY(buffer_for(reader, object->uri, bytes, &buffer, reterr));
