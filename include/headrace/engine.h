@@ -123,7 +123,9 @@ struct hr_iter_options {
      * this client alone. The dispatcher must have a journal (headrace/service.h).
      * HR_ERR_UNSUPPORTED, naming the node, if batches cannot be made one by one. */
     const char *service_consumer;
-    uint64_t reserved[1]; /* zero */
+    /* Where runs compete for the workers, each gets of them in proportion to its weight,
+     * 1 to 100; what one cannot use the others get. 0: 1. */
+    int64_t service_weight;
 };
 
 /* As a demand: the records per second that the consumer takes while it does not wait. */

@@ -58,6 +58,7 @@ static const struct option {
     OPTION(service_tls_key, OPTION_TEXT),
     OPTION(service_compress, OPTION_TEXT),
     OPTION(service_consumer, OPTION_TEXT),
+    OPTION(service_weight, OPTION_I64),
 #undef OPTION
 };
 

@@ -39,6 +39,7 @@ class LoaderOptions(TypedDict, total=False):
     service: str | None
     service_job: str | None
     service_consumer: str | None
+    service_weight: int
     service_token_file: PathLike | None
     service_tls_ca: PathLike | None
     service_tls_name: str | None
@@ -66,6 +67,7 @@ _DEFAULTS = {
     "optimize": False,
     "on_error": "fail",
     "service_compress": "auto",
+    "service_weight": 1,
     "ray": False,
     "shard": "auto",
     "eval": False,
@@ -126,6 +128,9 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
             f"loader(): service is the 'host:port' of a dispatcher, not {service!r:.60}", param="service"
         )
     _check_consumer(options)
+    weight = options.get("service_weight", 1)
+    if isinstance(weight, bool) or not isinstance(weight, int) or not 1 <= weight <= 100:
+        raise ArgumentError(f"loader(): service_weight is 1 to 100, not {weight!r:.60}", param="service_weight")
     for name in _SERVICE_FILES:
         if not isinstance(options.get(name), (str, os.PathLike, type(None))):
             raise ArgumentError(f"loader(): {name} is the path of a file, not {options[name]!r:.60}", param=name)
@@ -262,6 +267,8 @@ def engine_options(options: LoaderOptions) -> dict[str, Any]:
     for name in ("service_job", "service_consumer"):
         if options.get(name) is not None:
             made[name] = options.get(name)
+    if options.get("service_weight", 1) != 1:
+        made["service_weight"] = options["service_weight"]
     if options.get("service_tls_name") is not None:
         made["service_tls_name"] = options["service_tls_name"]
     if options.get("service_compress", "auto") != "auto":

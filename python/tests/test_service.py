@@ -86,6 +86,13 @@ def test_a_state_goes_from_one_to_the_other(service: str) -> None:
     assert got + values(other) == wanted
 
 
+def test_runs_have_weights(service: str) -> None:
+    assert values(numbers().loader(seed=3, service=service, service_weight=100)) == values(numbers().loader(seed=3))
+    for weight in (0, 101, True, 1.5, "2"):
+        with pytest.raises(hr.ArgumentError, match="service_weight is 1 to 100"):
+            numbers().loader(service=service, service_weight=weight)  # type: ignore[arg-type]
+
+
 def test_bucketed_batches_resume_on_either_side(service: str, tmp_path: pathlib.Path, rng: random.Random) -> None:
     lines = [json.dumps({"i": i, "text": "w " * rng.randrange(1, 40)}) for i in range(300)]
     (tmp_path / "texts.jsonl").write_text("\n".join(lines))

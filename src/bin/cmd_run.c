@@ -85,6 +85,9 @@ static const struct cli_option run_table[] = {
     {"consumer", 0, CLI_TEXT, AT(consumer), "NAME",
      "with --job and --state: be one of several runs that consume the job between them, first come, "
      "first served; NAME is the same after a restart"},
+    {"weight", 0, CLI_INT, AT(weight), "N",
+     "with --service: where runs compete for the workers, each gets of them in proportion to its "
+     "weight, 1 to 100; default 1", 1, 100},
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "with --service: file with its token; default: HEADRACE_TOKEN_FILE or "
      "HEADRACE_TOKEN of the environment"},
@@ -289,6 +292,8 @@ static int check_outputs(struct run *run)
         code = cli_usage("--consumer needs --service, --job and --state FILE");
     if (code == CLI_OK && o->service == NULL && o->after != NULL)
         code = cli_usage("--service-after needs --service");
+    if (code == CLI_OK && o->service == NULL && o->weight > 0)
+        code = cli_usage("--weight needs --service");
     if (code == CLI_OK && o->service == NULL && o->service_compress != NULL)
         code = cli_usage("--service-compress needs --service");
     if (code == CLI_OK && o->save_every > 0 && o->state == NULL)
@@ -315,6 +320,7 @@ static void iter_options(const struct run *run, struct hr_iter_options *ret)
     ret->service = o->service;
     ret->service_job = o->job;
     ret->service_consumer = o->consumer;
+    ret->service_weight = o->weight;
     ret->service_after = o->after;
     ret->service_token_file = o->token_file;
     ret->service_tls_ca = o->tls_ca;

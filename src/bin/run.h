@@ -18,7 +18,7 @@ struct run_options {
     const char *state, *trace, *batch_digests, *profile, *output, *service, *after, *job,
         *consumer, *token_file, *tls_ca, *tls_name, *tls_cert, *tls_key,
         *service_compress;
-    int64_t save_every, rank, world, demand;
+    int64_t save_every, rank, world, demand, weight;
     int even; /* enum hr_even */
     bool digest, no_cache, json, quiet, help_params;
 };

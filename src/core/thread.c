@@ -9,10 +9,14 @@
 #include "core/alloc.h"
 #include "core/error.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <time.h>
+
+#define NICE_MAX 19
 
 struct start {
     void *(*run)(void *);
@@ -66,6 +70,15 @@ enum hr_err hr__thread_start(pthread_t *ret_thread, const char *name,
     }
     *ret_thread = thread;
     return HR_OK;
+}
+
+/* Of the thread, not of the process, on Linux. */
+void hr__thread_nice(int steps)
+{
+    int now = getpriority(PRIO_PROCESS, 0);
+
+    assert(steps >= 0);
+    (void)setpriority(PRIO_PROCESS, 0, now + steps < NICE_MAX ? now + steps : NICE_MAX);
 }
 
 void hr__cond_init(pthread_cond_t *cond)

@@ -32,6 +32,10 @@ hr__thread_start(pthread_t *ret_thread, const char *name, void *(*run)(void *),
 void hr__cond_init(pthread_cond_t *cond);
 int hr__cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until_ns);
 
+/* The calling thread, and those that it starts, get a smaller part of the cores while
+ * others want them: each of the steps, up to 19, is a factor of about 1.25 (sched(7)). */
+void hr__thread_nice(int steps);
+
 /* Joins a thread that is about to exit; detaches it if that takes over `timeout_ns`. */
 void hr__thread_join_for(pthread_t thread, uint64_t timeout_ns);
 

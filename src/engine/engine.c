@@ -252,6 +252,7 @@ hr__engine_open_in(struct hr_graph *graph, const struct hr_iter_options *options
     engine->pool_shared = place->pool != NULL;
     engine->feed = place->feed;
     engine->bare = place->bare;
+    engine->nice = place->nice;
     code = init_engine(engine, reterr);
     if (code != HR_OK) {
         hr__engine_close(engine);

@@ -42,6 +42,7 @@ struct hr_engine {
     bool pool_shared;           /* that of hr__engine_open_in() */
     const struct hr_feed *feed; /* of hr__engine_open_in(), or NULL */
     bool bare;                  /* likewise */
+    int nice;                   /* likewise */
     struct hr_reader *reader;
     struct hr_runner *runners; /* threads, then the consumer's own */
     int thread_count;
@@ -166,6 +167,7 @@ struct hr_engine_place {
     /* A graph without a batch op delivers the values of each record as they are, not as a
      * batch of one. */
     bool bare;
+    int nice; /* steps by which its threads get less of the cores (hr__thread_nice) */
 };
 HR_CHECK enum hr_err
 hr__engine_open_in(struct hr_graph *graph, const struct hr_iter_options *options,

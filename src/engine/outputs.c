@@ -244,11 +244,12 @@ enum hr_err hr__outputs_resume(const struct hr_outputs *outputs, const char *sta
 /* ---- making some ---- */
 
 enum hr_err hr__outputs_open(const struct hr_outputs *outputs, uint64_t from,
-                             uint64_t until, struct hr_pool *pool,
+                             uint64_t until, struct hr_pool *pool, int nice,
                              struct hr_engine **ret_engine, struct hr_error *reterr)
 {
     struct hr_iter_options options = outputs->options;
-    const struct hr_engine_place place = {.pool = pool, .bare = outputs->bare};
+    const struct hr_engine_place place = {
+        .pool = pool, .bare = outputs->bare, .nice = nice};
     struct hr_str state;
     enum hr_err code;
     uint64_t within;

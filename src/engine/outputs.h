@@ -54,11 +54,12 @@ hr__outputs_resume(const struct hr_outputs *outputs, const char *state,
                    uint64_t *ret_number, struct hr_error *reterr);
 
 /* Opens an engine that delivers the batches [from, until), which are of one epoch, with
- * the options' threads and memory. `pool`: as of struct hr_engine_place, or NULL. */
+ * the options' threads and memory. `pool`, or NULL, and `nice`: as of struct
+ * hr_engine_place. */
 struct hr_engine;
 HR_CHECK enum hr_err
 hr__outputs_open(const struct hr_outputs *outputs, uint64_t from, uint64_t until,
-                 struct hr_pool *pool, struct hr_engine **ret_engine,
+                 struct hr_pool *pool, int nice, struct hr_engine **ret_engine,
                  struct hr_error *reterr);
 
 #endif

@@ -125,7 +125,7 @@ static void check_parts(const struct hr_outputs *outputs, const struct known *kn
         rest = outputs->batches - within;
         until = until < from + rest ? until : from + rest;
         until = until < outputs->end ? until : outputs->end;
-        CHECK_OK(hr__outputs_open(outputs, from, until, pool, &engine, NULL));
+        CHECK_OK(hr__outputs_open(outputs, from, until, pool, 0, &engine, NULL));
         for (uint64_t i = from; i < until; i++)
             check_batch(engine, &known[i]);
         check_made(engine, &known[from], until - from);

@@ -218,6 +218,8 @@ static void *run_thread(void *user)
     struct hr_runner *runner = user;
     struct hr_engine *engine = runner->engine;
 
+    if (engine->nice > 0)
+        hr__thread_nice(engine->nice);
     hr__meter_adopt(&runner->meter);
     (void)hr__meter_begin(runner, (uint32_t)engine->graph->output);
     pthread_mutex_lock(&engine->lock);

@@ -70,7 +70,8 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
         .pieces_max = HR_REMOTE_PIECES,
         .budget = options->memory_bytes > 0 ? options->memory_bytes : HR_REMOTE_BUDGET,
         .beat_ns = HR_FLEET_BEAT_NS,
-        .kinds = kinds};
+        .kinds = kinds,
+        .weight = r->weight};
     struct hr_fleet_list dispatchers;
     size_t count;
 

@@ -99,6 +99,7 @@ static int join_client(int at)
     hello.u.hello.nonce = 1;
     hello.u.hello.world = 1;
     hello.u.hello.role = HR_FRAME_CLIENT;
+    hello.u.hello.weight = 1;
     say(fd, &hello, NULL);
     return fd;
 }
@@ -120,6 +121,7 @@ static int join_consumer(int at)
     hello.u.hello.nonce = (uint64_t)at + 1;
     hello.u.hello.world = 1;
     hello.u.hello.role = HR_FRAME_CLIENT;
+    hello.u.hello.weight = 1;
     say(fd, &hello, NULL);
     return fd;
 }

@@ -9,6 +9,7 @@
 #include "fleet/worker.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -20,6 +21,7 @@
 #define FRAME_POSITIONS_MAX 256u
 #define WAITING_BYTES ((size_t)8 << 20) /* for a client, or two frames */
 #define PATIENCE_NS (10 * HR_FLEET_MS)  /* a batch may take, until others get theirs */
+#define NICE_STEP 1.25                  /* of the cores that a thread gets: sched(7) */
 #define LOOK_MIN_NS HR_FLEET_MS         /* between looks at whether others want some */
 #define LOOK_MAX_NS (50 * HR_FLEET_MS)  /* and at whether to stop */
 /* How long the threads of a range have to end, which others wait for; and those of all
@@ -114,6 +116,25 @@ find_range(struct hr_worker_process *w, const struct hr_worker_job *job, uint64_
     return NULL;
 }
 
+/* By how many steps the threads of the job's ranges stand back, so that cores follow the
+ * weights of the clients that are here: a step is a factor of NICE_STEP. Under the lock.
+ */
+static int nice_of(const struct hr_worker_process *w, const struct hr_worker_job *job)
+{
+    uint32_t own = 1, most = 1;
+
+    for (hr_peer i = 1; i <= w->role.top; i++) {
+        const struct hr_serve_client *client = &w->role.clients[i];
+
+        if (!client->joined)
+            continue;
+        most = client->weight > most ? client->weight : most;
+        if (w->peers[i].job == job && client->weight > own)
+            own = client->weight;
+    }
+    return (int)lround(log((double)most / own) / log(NICE_STEP));
+}
+
 /* NULL if all are in use, while a frame waits. */
 static struct hr_worker_range *free_range(struct hr_worker_process *w)
 {
@@ -142,15 +163,19 @@ open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next
 {
     struct hr_worker_range *range = free_range(w);
     uint64_t within, epoch_end;
+    int nice;
 
     *ret_range = NULL;
     if (range == NULL)
         return HR_OK;
+    hr__net_lock(w->base.net);
+    nice = nice_of(w, job);
+    hr__net_unlock(w->base.net);
     (void)hr__outputs_epoch(&job->outputs, next, &within);
     epoch_end = next - within + job->outputs.batches;
     until = until < epoch_end ? until : epoch_end;
-    HR_TRY(
-        hr__outputs_open(&job->outputs, next, until, job->pool, &range->engine, reterr));
+    HR_TRY(hr__outputs_open(&job->outputs, next, until, job->pool, nice, &range->engine,
+                            reterr));
     range->job = job;
     range->next = next;
     range->until = until;

@@ -437,6 +437,17 @@ static enum hr_err connect_first(struct hr_remote *r, struct hr_error *reterr)
     return code;
 }
 
+static enum hr_err take_weight(struct hr_remote *r, const struct hr_iter_options *options,
+                               struct hr_error *reterr)
+{
+    if (options->service_weight < 0 || options->service_weight > HR_FRAME_WEIGHT_MAX)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "options.service_weight is 1 to %u, not %lld",
+                        HR_FRAME_WEIGHT_MAX, (long long)options->service_weight);
+    r->weight = options->service_weight > 0 ? (uint32_t)options->service_weight : 1;
+    return HR_OK;
+}
+
 static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *options,
                         bool bare, struct hr_error *reterr)
 {
@@ -454,6 +465,8 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
                                      .ca = options->service_tls_ca,
                                      .name = options->service_tls_name};
 
+    HR_TRY(take_weight(r, options, reterr));
+    client.weight = r->weight;
     client.kinds = hr__compression_set(options->service_compress);
     if (client.kinds == 0)
         return hr__fail(reterr, HR_ERR_ARGUMENT,

@@ -33,6 +33,7 @@ struct hr_remote {
     struct hr_net *net;
     pthread_t thread;
     uint64_t open_ns;
+    uint32_t weight; /* against other runs */
     atomic_bool cancelled;
     /* Guarded by the net's lock. */
     pthread_cond_t ready;

@@ -17,6 +17,7 @@ enum hr_err
 hr__claims_init(struct hr_claims *claims, const struct hr_claims_options *options,
                 struct hr_error *reterr)
 {
+    assert(options->weight >= 1 && options->weight <= HR_FRAME_WEIGHT_MAX);
     memset(claims, 0, sizeof *claims);
     claims->options = *options;
     claims->pieces = hr__calloc(options->pieces_max, sizeof *claims->pieces);
@@ -105,6 +106,7 @@ hello(const struct hr_claims *claims, hr_peer peer, struct hr_actions *actions)
     frame->u.hello.world = claims->options.rank + 1;
     frame->u.hello.rank = claims->options.rank;
     frame->u.hello.role = HR_FRAME_CLIENT;
+    frame->u.hello.weight = claims->options.weight;
 }
 
 static void join(const struct hr_claims *claims, struct hr_credit_worker *worker,

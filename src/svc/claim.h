@@ -35,7 +35,8 @@ struct hr_claims_options {
     size_t parts;    /* of the budget; 0: workers_max */
     uint64_t budget; /* bytes held and on their way */
     uint64_t beat_ns;
-    unsigned kinds; /* of compression that it takes: bits 1 << enum hr_compression */
+    unsigned kinds;  /* of compression that it takes: bits 1 << enum hr_compression */
+    uint32_t weight; /* as in struct hr_client_options */
 };
 
 struct hr_claim {

@@ -20,7 +20,8 @@ static struct hr_claims_options plain(void)
                                       .workers_max = 2,
                                       .pieces_max = 4,
                                       .budget = 1000,
-                                      .beat_ns = 100 * MS};
+                                      .beat_ns = 100 * MS,
+                                      .weight = 1};
 }
 
 static void start(void)

@@ -3,6 +3,7 @@
  */
 #include "svc/client.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -12,6 +13,7 @@ enum hr_err
 hr__client_init(struct hr_client *client, struct hr_cursor *cursor,
                 const struct hr_client_options *options, struct hr_error *reterr)
 {
+    assert(options->weight >= 1 && options->weight <= HR_FRAME_WEIGHT_MAX);
     memset(client, 0, sizeof *client);
     client->options = *options;
     client->cursor = cursor;
@@ -62,6 +64,7 @@ static void hello(struct hr_client *client, hr_peer peer, struct hr_actions *act
     frame->u.hello.world = o->share.world;
     frame->u.hello.rank = o->share.rank;
     frame->u.hello.role = HR_FRAME_CLIENT;
+    frame->u.hello.weight = client->options.weight;
 }
 
 static void join(struct hr_client *client, struct hr_credit_worker *worker,

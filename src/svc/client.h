@@ -28,6 +28,7 @@ struct hr_client_options {
     size_t parts;       /* of the budget; 0: workers_max */
     uint64_t beat_ns;   /* between progress messages; retries */
     unsigned kinds;     /* of compression that it takes: bits 1 << enum hr_compression */
+    uint32_t weight;    /* against other clients, 1 to HR_FRAME_WEIGHT_MAX */
 };
 
 struct hr_client {

@@ -23,7 +23,7 @@ static void start(size_t budget)
         .ordered = true
     };
     const struct hr_client_options own = {
-        .nonce = 5, .workers_max = 3, .beat_ns = 100 * MS};
+        .nonce = 5, .workers_max = 3, .beat_ns = 100 * MS, .weight = 1};
 
     CHECK_OK(hr__cursor_init(&cursor, &options, NULL));
     CHECK_OK(hr__client_init(&client, &cursor, &own, NULL));
@@ -275,7 +275,7 @@ TEST(credit_is_bounded_by_the_budget)
 
 TEST(a_failed_allocation_is_reported)
 {
-    const struct hr_client_options own = {.workers_max = 3};
+    const struct hr_client_options own = {.workers_max = 3, .weight = 1};
 
     hr__fault_arm(HR_FAULT_ALLOC, 1);
     CHECK_ERR(HR_ERR_MEMORY, hr__client_init(&client, &cursor, &own, NULL));

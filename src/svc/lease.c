@@ -343,6 +343,7 @@ static void seat(struct hr_dispatcher *d, struct hr_lease_job *job,
     p->rank = frame->u.hello.rank;
     p->generation = consumer->generation;
     consumer->peer = peer;
+    consumer->weight = frame->u.hello.weight;
     consumer->told = false;
     consumer->left = false;
     job->idle_since_ns = 0;

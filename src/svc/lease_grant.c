@@ -406,20 +406,25 @@ static bool lease_head(struct hr_dispatcher *d, const struct hr_lease_seat *seat
     return true;
 }
 
+#define CROWDED_WEIGHT_MAX 8u /* longer leases would make others wait too long */
+
 /* A consumer that has nothing in work does not wait until a worker has room: what workers
  * have may take long, or wait for room at its client. It gets less than others, since
- * there may be many like it. */
+ * there may be many like it, and as many times more as it weighs: between two leases it
+ * has none for a moment, in which those that weigh less get all of the worker. */
 static bool lease_crowded(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                           hr_peer only, uint64_t now, struct hr_actions *actions)
 {
     hr_peer worker = 0;
-    uint64_t count;
+    uint64_t count, weight = seat->consumer->weight;
 
     if (seat->consumer->outstanding == 0)
         worker = find_crowded(d, only, seat);
     if (worker == 0)
         return false;
-    count = pace(d, hr__lease_estimate(d, &d->peers[worker], seat->consumer)) / 2;
+    weight = weight < CROWDED_WEIGHT_MAX ? weight : CROWDED_WEIGHT_MAX;
+    count =
+        weight * pace(d, hr__lease_estimate(d, &d->peers[worker], seat->consumer)) / 2;
     lease_some(d, seat, worker,
                count > d->options.lease_min ? count : d->options.lease_min, now, actions);
     return true;

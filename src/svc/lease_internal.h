@@ -7,6 +7,8 @@
 
 #include "svc/lease.h"
 
+#include <assert.h>
+
 /* A consumer, and the job that it belongs to. */
 struct hr_lease_seat {
     struct hr_lease_job *job;
@@ -108,7 +110,8 @@ hr__lease_estimate(const struct hr_dispatcher *d, const struct hr_lease_peer *wo
     return (double)d->options.target_ns / (double)d->options.lease_min;
 }
 
-/* Which consumer gets the next lease: that whose positions in work take the least time,
+/* Which consumer gets the next lease: that whose positions in work take the least time by
+ * its weight,
  * then the one that has waited longest. In positions one whose positions take long would
  * have less in work than another one for ever. With equal ones in a fixed order, a run
  * that has nothing in work whenever a worker has room would take every turn. */
@@ -118,8 +121,9 @@ hr__lease_turn(const struct hr_dispatcher *d, const struct hr_lease_consumer *co
     const uint64_t most = ((uint64_t)1 << (64 - HR_LEASE_TURN_SHIFT)) - 1;
     uint64_t work = consumer->outstanding - consumer->known;
     double ns = (double)work * hr__lease_estimate(d, NULL, consumer);
-    double units = ns / HR_LEASE_TURN_NS;
+    double units = ns / HR_LEASE_TURN_NS / consumer->weight;
 
+    assert(consumer->weight > 0);
     units += work > 0; /* those with nothing come first */
     return (units < (double)most ? (uint64_t)units : most) << HR_LEASE_TURN_SHIFT |
            consumer->leased;

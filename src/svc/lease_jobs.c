@@ -77,6 +77,7 @@ init_consumer(const struct hr_dispatcher *d, uint64_t job,
 
     HR_TRY(hr__ranges_init(&consumer->leases, d->options.ranges_max, reterr));
     consumer->job = job;
+    consumer->weight = 1;
     consumer->team = hr__calloc(places + 1, sizeof *consumer->team);
     if (consumer->team == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");

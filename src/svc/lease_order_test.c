@@ -503,3 +503,20 @@ TEST(idle_jobs_are_forgotten_over_several_ticks_and_found_no_more)
     CHECK_EQ_INT(d.changes, jobs);
     hr__lease_finish(&d);
 }
+
+/* 10 ms per position, and the same number of leases. */
+static uint64_t turn_of(uint32_t weight, uint64_t outstanding)
+{
+    const struct hr_lease_consumer consumer = {
+        .weight = weight, .outstanding = outstanding, .ns_per_position = 10 * MS};
+
+    return hr__lease_turn(&d, &consumer);
+}
+
+TEST(the_next_lease_is_for_the_consumer_with_the_least_work_by_weight)
+{
+    CHECK(turn_of(1, 10) < turn_of(1, 11));
+    CHECK(turn_of(3, 29) < turn_of(1, 10) && turn_of(1, 10) < turn_of(3, 31));
+    CHECK(turn_of(100, 999) < turn_of(1, 10) && turn_of(1, 10) < turn_of(100, 1011));
+    CHECK(turn_of(1, 0) == turn_of(100, 0) && turn_of(1, 0) < turn_of(100, 1));
+}

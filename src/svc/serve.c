@@ -198,6 +198,7 @@ static void take_client(struct hr_worker *worker, hr_peer peer,
     client->order = ++worker->last_order;
     client->job = frame->job;
     client->rank = frame->u.hello.rank;
+    client->weight = frame->u.hello.weight;
     client->generation = frame->generation;
     client->cursor = frame->position;
     answer = hr__send(actions, peer, HR_FRAME_WELCOME);
@@ -409,7 +410,7 @@ void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
     if (client->joined && client->order == task->order) {
         client->making = false;
         client->sent += bytes;
-        client->spent_ns += ns;
+        client->spent_ns += ns / client->weight;
         worker->turn_ns += task->client == worker->last ? ns : 0;
     }
     for (uint32_t i = 0; i < worker->lease_count; i++) {

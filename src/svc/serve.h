@@ -7,8 +7,9 @@
  * A worker knows its open leases and its clients' credit, and nothing that must survive
  * it. It sends the positions of a lease in order, the lowest lease of a client first, as
  * far as the client's credit goes, and beyond it one frame at the client's cursor; among
- * clients the one whose frames have taken the least time. What a frame contains is a
- * function of graph, seed, epoch and position, so it does not matter who else sends it.
+ * clients the one whose frames have taken the least time by its weight. What a frame
+ * contains is a function of graph, seed, epoch and position, so it does not matter who
+ * else sends it.
  */
 #ifndef HR_SVC_SERVE_H
 #define HR_SVC_SERVE_H
@@ -39,9 +40,11 @@ struct hr_serve_client {
     bool joined;
     uint64_t order; /* in which connections joined */
     uint64_t job;
+    uint32_t weight; /* against other clients */
     uint32_t rank, generation;
     uint64_t total, sent; /* bytes: allowed, sent */
-    uint64_t spent_ns;    /* on its frames, and what it missed while it wanted none */
+    uint64_t spent_ns;    /* on its frames, by its weight, and what it missed while it
+                             wanted none */
     uint64_t cursor;      /* position of the epoch: what is below was taken */
     bool making;          /* a frame for it is in the making */
     bool full;            /* set by the caller: its connection takes nothing more now */

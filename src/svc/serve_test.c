@@ -155,12 +155,13 @@ TEST(leases_expire_are_renewed_and_the_oldest_makes_room)
 }
 
 /* Rank 1 of the job joins as peer 3, and a lease for it comes. */
-static void join_other(uint64_t from, uint64_t until)
+static void join_weighing(uint32_t weight, uint64_t from, uint64_t until)
 {
     struct hr_frame hello = client_hello(JOB, 2, 1, 6);
     struct hr_frame other = {HR_FRAME_LEASE, .count = 1, .generation = 2, .job = JOB};
 
     hello.generation = 2;
+    hello.u.hello.weight = weight;
     hr__serve_frame(&worker, 3, &hello, 0, fresh());
     other.u.lease.rank = 1;
     other.u.lease.ttl_ms = 1000;
@@ -168,15 +169,25 @@ static void join_other(uint64_t from, uint64_t until)
     hr__serve_frame(&worker, DISPATCHER, &other, 0, fresh());
 }
 
+static void join_other(uint64_t from, uint64_t until)
+{
+    join_weighing(1, from, until);
+}
+
 /* Two clients with leases and credit, neither of which was sent anything. */
-static void start_two(void)
+static void start_weighing(uint32_t weight)
 {
     start(8);
     join(2, 1, 0);
     lease(1, 0, 100, 0);
-    join_other(500, 600);
+    join_weighing(weight, 500, 600);
     credit(2, 1, 1000, 0);
     credit(3, 2, 1000, 0);
+}
+
+static void start_two(void)
+{
+    start_weighing(1);
 }
 
 /* Makes the next frame; checks where it begins, and says that it took this long. */
@@ -197,6 +208,20 @@ TEST(clients_have_equal_parts_of_the_time_whatever_their_batches_take)
         check_next_takes(4 * i, 101 * MS);
     check_next_takes(504, 1000 * MS);
     check_next_takes(40, 101 * MS);
+    hr__serve_finish(&worker);
+}
+
+TEST(a_client_of_weight_three_has_three_times_as_much_of_the_time)
+{
+    uint64_t other = 504;
+
+    start_weighing(3);
+    check_next_takes(500, 101 * MS); /* the later lease: neither was sent anything */
+    for (uint64_t i = 0; i < 4; i++) {
+        check_next_takes(4 * i, 102 * MS);
+        for (int k = 0; k < 3; k++, other += 4)
+            check_next_takes(other, 101 * MS);
+    }
     hr__serve_finish(&worker);
 }
 

@@ -59,6 +59,7 @@ client_hello(uint64_t job, uint32_t world, uint32_t rank, uint64_t nonce)
     frame.u.hello.world = world;
     frame.u.hello.rank = rank;
     frame.u.hello.role = HR_FRAME_CLIENT;
+    frame.u.hello.weight = 1;
     return frame;
 }
 

@@ -20,7 +20,7 @@ static const struct kind {
     unsigned uses;
     uint32_t bytes;
 } kinds[] = {
-    [HR_FRAME_HELLO] = {"HELLO",      POSITION | COUNT | GENERATION,        40                },
+    [HR_FRAME_HELLO] = {"HELLO",      POSITION | COUNT | GENERATION,        48                },
     [HR_FRAME_WELCOME] = {"WELCOME",    POSITION | GENERATION,                32                },
     [HR_FRAME_PROGRESS] = {"PROGRESS",   POSITION | COUNT | GENERATION,        0                 },
     [HR_FRAME_ACK] = {"ACK",        POSITION | GENERATION,                0                 },
@@ -199,7 +199,7 @@ static void visit(struct stream *s, struct hr_frame *f)
     }
 }
 
-_Static_assert(sizeof(((struct hr_frame *)0)->u.hello) == 32, "no padding");
+_Static_assert(sizeof(((struct hr_frame *)0)->u.hello) == 40, "no padding");
 _Static_assert(sizeof(((struct hr_frame *)0)->u.welcome) == 24, "no padding");
 _Static_assert(sizeof(((struct hr_frame *)0)->u.traffic) == 16, "no padding");
 _Static_assert(sizeof(struct hr_frame_range) == 16, "no padding");
@@ -226,10 +226,13 @@ static bool hello_is_sound(const struct hr_frame *f)
     if (worker)
         return f->count > 0 && f->position == 0 && f->generation == 0 && f->job == 0 &&
                f->u.hello.base == 0 && f->u.hello.membership == 0 &&
-               f->u.hello.world == 0 && f->u.hello.rank == 0;
+               f->u.hello.world == 0 && f->u.hello.rank == 0 && f->u.hello.weight == 0 &&
+               f->u.hello.zero == 0;
     return f->u.hello.role == HR_FRAME_CLIENT && f->count <= HR_FRAME_KINDS_MAX &&
            f->u.hello.world > 0 && f->u.hello.world <= HR_FRAME_WORLD_MAX &&
-           f->u.hello.rank < f->u.hello.world && f->u.hello.base <= HR_FRAME_POSITION_MAX;
+           f->u.hello.rank < f->u.hello.world &&
+           f->u.hello.base <= HR_FRAME_POSITION_MAX && f->u.hello.weight > 0 &&
+           f->u.hello.weight <= HR_FRAME_WEIGHT_MAX && f->u.hello.zero == 0;
 }
 
 static bool error_is_sound(const struct hr_frame *f)

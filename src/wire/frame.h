@@ -14,7 +14,7 @@
 
 #include "core/error.h"
 
-#define HR_FRAME_VERSION 3u
+#define HR_FRAME_VERSION 4u
 #define HR_FRAME_HEAD 32u            /* bytes of a header */
 #define HR_FRAME_TAIL 8u             /* bytes after a body */
 #define HR_FRAME_RUN (1u << 18)      /* bytes of a body that are hashed at once */
@@ -28,6 +28,7 @@
 #define HR_FRAME_POSITION_MAX ((uint64_t)1 << 60) /* sums of a few do not wrap */
 #define HR_FRAME_KINDS_MAX 7u         /* the largest set of kinds of compression */
 #define HR_FRAME_WORLD_MAX (1u << 20) /* consumers of a job */
+#define HR_FRAME_WEIGHT_MAX 100u
 /* The largest control payload: LEASE with all its ranges. */
 #define HR_FRAME_CONTROL_MAX (16u + 16u * HR_FRAME_RANGES_MAX)
 
@@ -102,6 +103,8 @@ struct hr_frame {
             uint32_t membership;  /* raised by each change of `world` */
             uint32_t world, rank; /* consumers of the job; this one */
             uint32_t role;        /* enum hr_frame_role */
+            uint32_t weight;      /* of a client against others, at least 1 */
+            uint32_t zero;
         } hello;
         struct {
             uint64_t nonce;     /* that of the HELLO */

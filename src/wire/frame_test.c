@@ -67,6 +67,7 @@ static void random_hello(struct hr_frame *f)
     f->u.hello.membership = hr__rng_u32(&rng);
     f->u.hello.world = (uint32_t)(1 + below(HR_FRAME_WORLD_MAX));
     f->u.hello.rank = (uint32_t)below(f->u.hello.world);
+    f->u.hello.weight = (uint32_t)(1 + below(HR_FRAME_WEIGHT_MAX));
 }
 
 static void random_frame(struct hr_frame *f, enum hr_frame_type type)
@@ -190,11 +191,11 @@ TEST(a_body_has_any_bytes_and_its_hash)
 TEST(the_bytes_are_those_of_the_page)
 {
     static const unsigned char credit[] = {
-        'H',  'R',  3,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
+        'H',  'R',  4,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
         0,    0,    0,    0,    5,    0,    0,    0, /* the hash follows */
-        0xb6, 0x71, 0x08, 0x7f, 0x3d, 0xa7, 0x36, 0xe5, 0,  0, 1, 0, 0, 0, 0, 0};
+        0x74, 0xbf, 0x12, 0xc3, 0x7c, 0xb1, 0x91, 0x4e, 0,  0, 1, 0, 0, 0, 0, 0};
     static const unsigned char hello[] = {
-        'H',  'R',  3,    1,    40,   0,    0,    0,    /* header */
+        'H',  'R',  4,    1,    48,   0,    0,    0,    /* header */
         96,   0,    0,    0,    0,    0,    0,    0,    /* cursor */
         7,    0,    0,    0,    3,    0,    0,    0,    /* count, generation */
         0,    0,    0,    0,    0,    0,    0,    0,    /* hash */
@@ -202,7 +203,8 @@ TEST(the_bytes_are_those_of_the_page)
         0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01, /* nonce */
         64,   0,    0,    0,    0,    0,    0,    0,    /* base */
         2,    0,    0,    0,    4,    0,    0,    0,    /* membership, world */
-        1,    0,    0,    0,    1,    0,    0,    0};   /* rank, role */
+        1,    0,    0,    0,    1,    0,    0,    0,    /* rank, role */
+        5,    0,    0,    0,    0,    0,    0,    0};   /* weight */
     struct hr_frame frame = {HR_FRAME_CREDIT, .position = 42, .generation = 5};
     char bytes[ROOM];
 
@@ -217,6 +219,7 @@ TEST(the_bytes_are_those_of_the_page)
     frame.u.hello.world = 4;
     frame.u.hello.rank = 1;
     frame.u.hello.role = HR_FRAME_CLIENT;
+    frame.u.hello.weight = 5;
     CHECK_EQ_INT(hr__frame_write(&frame, bytes), sizeof hello);
     memset(bytes + 24, 0, 8); /* the other frame shows the hash */
     CHECK_BYTES(bytes, hello, sizeof hello);
@@ -270,6 +273,9 @@ TEST(bytes_that_lie_are_refused_with_a_reason)
     refused(HR_FRAME_HELLO, 16, 8, 4, HR_ERR_FORMAT, "wrong payload");
     refused(HR_FRAME_TRAFFIC, 16, 8, 4, HR_ERR_FORMAT, "wrong payload");
     refused(HR_FRAME_HELLO, payload + 36, 3, 4, HR_ERR_FORMAT, "wrong payload");
+    refused(HR_FRAME_HELLO, payload + 40, 0, 4, HR_ERR_FORMAT, "wrong payload");
+    refused(HR_FRAME_HELLO, payload + 40, 101, 4, HR_ERR_FORMAT, "wrong payload");
+    refused(HR_FRAME_HELLO, payload + 44, 1, 4, HR_ERR_FORMAT, "wrong payload");
     refused(HR_FRAME_WELCOME, payload + 24, far, 8, HR_ERR_FORMAT, "wrong payload");
     refused(HR_FRAME_ERROR, payload, 5, 4, HR_ERR_FORMAT, "wrong payload");
     refused(HR_FRAME_ERROR, payload, (uint32_t)-99, 4, HR_ERR_FORMAT, "wrong payload");

@@ -126,6 +126,35 @@ def a_run_that_takes_all_it_can_get_leaves_others_their_share():
 
 
 @test
+def runs_share_a_worker_by_their_weights():
+    """Each of them wants all of the worker, and gets of its cores as its weight says."""
+    spin = "pipeline:\n  - source.range: {n: %d}\n  - debug.spin: {us: 500}\n  - batch.stack: {size: 8}\n"
+    weights = {"heavy": 4, "light": 1}
+    with Service(1, threads=len(os.sched_getaffinity(0)), options=["--control", "127.0.0.1:0"]) as service:
+        def cursors():
+            jobs = run_json("jobs", "--control", service.dispatcher.control)["jobs"]
+            return {job["name"]: job["cursor"] for job in jobs}
+
+        runs = []
+        for at, (name, weight) in enumerate(weights.items()):
+            words = ["--epochs", 10**6, "-q", "--service", service.address, "--job", name, "--weight", weight]
+            runs.append(start("run", graph(f"{name}.yaml", spin % (4000 + at)), *words))
+        wait_until(lambda: len(cursors()) == 2 and min(cursors().values()) > 20)
+        before = cursors()
+        wait_until(lambda: cursors()["light"] > before["light"] + 400)
+        after = cursors()
+        ratio = (after["heavy"] - before["heavy"]) / (after["light"] - before["light"])
+        print(f"# weights 4 and 1: {ratio:.2f} times as many batches")
+        assert 1.5 < ratio < 12, (before, after)  # without weights: 1
+        for process in runs:
+            assert process.poll() is None, process.stderr.read()
+            process.kill()
+            process.communicate()
+    run("run", graph("numbers.yaml", numbers), "-q", "--weight", 4, code=2)
+    run("run", graph("numbers.yaml", numbers), "-q", "--service", "127.0.0.1:1", "--weight", 101, code=2)
+
+
+@test
 def a_run_of_slow_batches_does_not_hold_up_a_fast_one():
     """A connection takes a few batches at a time, so a worker that waits for each slow batch sends only those few in between."""
     slow = graph("slow.yaml", f"""pipeline:

@@ -131,7 +131,8 @@ static void start_client(struct sim *sim, int proc)
 {
     const struct hr_client_options options = {.nonce = hr__rng_u64(&sim->rng) | 1,
                                               .workers_max = sim->shape.workers,
-                                              .beat_ns = 20 * SIM_MS};
+                                              .beat_ns = 20 * SIM_MS,
+                                              .weight = 1 + (uint32_t)proc % 3};
     struct trainer *t = trainer_of(sim, proc);
     struct hr_error error = {0};
 

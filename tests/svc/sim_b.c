@@ -105,7 +105,8 @@ static void start_client(struct sim *sim, int proc)
                                               .workers_max = sim->shape.workers,
                                               .pieces_max = 16,
                                               .budget = sim->shape.budget,
-                                              .beat_ns = 20 * SIM_MS};
+                                              .beat_ns = 20 * SIM_MS,
+                                              .weight = 1 + (uint32_t)proc % 3};
     struct hr_error error = {0};
 
     t->count = t->saved.count;

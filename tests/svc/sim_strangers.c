@@ -29,6 +29,7 @@ void sim_a_intrude(struct sim *sim)
     hello.u.hello.world = job->world;
     hello.u.hello.rank = rank;
     hello.u.hello.role = HR_FRAME_CLIENT;
+    hello.u.hello.weight = 1;
     sim_trace(sim, "an intruder says that it is rank %u", rank);
     must(sim, hr__lease_frame(d, SIM_CONNS, &hello, sim->now, &sim->actions, &error),
          &error);
@@ -66,6 +67,7 @@ void sim_a_visit(struct sim *sim)
     hello.u.hello.nonce = hr__rng_u64(&sim->rng);
     hello.u.hello.world = 1;
     hello.u.hello.role = HR_FRAME_CLIENT;
+    hello.u.hello.weight = 1;
     must(sim, hr__lease_frame(d, SIM_CONNS, &hello, sim->now, &sim->actions, &error),
          &error);
     sim_perform(sim, SIM_DISPATCHER);
