@@ -199,6 +199,8 @@ static void take_client(struct hr_worker *worker, hr_peer peer,
     client->job = frame->job;
     client->rank = frame->u.hello.rank;
     client->weight = frame->u.hello.weight;
+    client->spent_ns = client->left_ns = worker->shared_ns;
+    client->wants = false;
     client->generation = frame->generation;
     client->cursor = frame->position;
     answer = hr__send(actions, peer, HR_FRAME_WELCOME);
@@ -331,18 +333,38 @@ static hr_peer look_at(struct hr_worker *worker, struct hr_serve_lease *lease)
     return peer;
 }
 
-/* A client that wanted nothing for a while, or is new, begins where the others are: else
- * it would get all of the worker until it has caught up. */
-static void begin_turn(struct hr_worker *worker, hr_peer peer)
+/* The client wants a frame. What others got while it wanted none it does not catch up
+ * on: else it would get all of the worker until it has. */
+static void see(struct hr_worker *worker, hr_peer peer)
 {
     struct hr_serve_client *client = &worker->clients[peer];
 
+    if (!client->wants)
+        client->spent_ns += worker->shared_ns - client->left_ns;
+    client->wants = client->seen = true;
+}
+
+/* After each lease was looked at. */
+static void end_look(struct hr_worker *worker)
+{
+    worker->wants_weight = 0;
+    for (hr_peer peer = 1; peer <= worker->top; peer++) {
+        struct hr_serve_client *client = &worker->clients[peer];
+
+        if (client->wants && !client->seen && !client->making) {
+            client->wants = false;
+            client->left_ns = worker->shared_ns;
+        }
+        worker->wants_weight += client->wants ? client->weight : 0;
+        client->seen = false;
+    }
+}
+
+static void begin_turn(struct hr_worker *worker, hr_peer peer)
+{
     if (peer != worker->last || worker->turn_ns >= worker->options.turn_ns)
         worker->turn_ns = 0;
     worker->last = peer;
-    if (client->spent_ns < worker->spent_ns)
-        client->spent_ns = worker->spent_ns;
-    worker->spent_ns = client->spent_ns;
 }
 
 bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
@@ -356,6 +378,8 @@ bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
         struct hr_serve_lease *lease = &worker->leases[i];
         hr_peer peer = look_at(worker, lease);
 
+        if (peer != 0)
+            see(worker, peer);
         if (peer == 0 && lease->at == lease->until && lease->open == 0) {
             finish_lease(worker, i, actions);
             if (best == &worker->leases[worker->lease_count])
@@ -366,6 +390,7 @@ bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
             to = peer;
         }
     }
+    end_look(worker);
     if (best == NULL)
         return false;
     if (worker->clients[to].frame_positions > 0)
@@ -410,7 +435,9 @@ void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
     if (client->joined && client->order == task->order) {
         client->making = false;
         client->sent += bytes;
+        assert(client->wants && worker->wants_weight > 0);
         client->spent_ns += ns / client->weight;
+        worker->shared_ns += ns / worker->wants_weight;
         worker->turn_ns += task->client == worker->last ? ns : 0;
     }
     for (uint32_t i = 0; i < worker->lease_count; i++) {

@@ -43,12 +43,15 @@ struct hr_serve_client {
     uint32_t weight; /* against other clients */
     uint32_t rank, generation;
     uint64_t total, sent; /* bytes: allowed, sent */
-    uint64_t spent_ns;    /* on its frames, by its weight, and what it missed while it
-                             wanted none */
-    uint64_t cursor;      /* position of the epoch: what is below was taken */
-    bool making;          /* a frame for it is in the making */
-    bool full;            /* set by the caller: its connection takes nothing more now */
-    bool waiting;         /* set by the caller: nothing can be made for it yet */
+    /* On its frames by its weight, and what it missed while it wanted none: since
+     * left_ns of the worker's shared_ns. */
+    uint64_t spent_ns, left_ns;
+    bool wants;      /* when the worker looked last */
+    bool seen;       /* in this look */
+    uint64_t cursor; /* position of the epoch: what is below was taken */
+    bool making;     /* a frame for it is in the making */
+    bool full;       /* set by the caller: its connection takes nothing more now */
+    bool waiting;    /* set by the caller: nothing can be made for it yet */
     uint32_t
         frame_positions; /* set by the caller: of a frame, or 0: as the options say */
 };
@@ -61,9 +64,10 @@ struct hr_worker {
     struct hr_serve_lease *leases;
     uint32_t lease_count;
     uint64_t last_id, last_order, told_ns;
-    uint64_t spent_ns; /* of the client that was served last, before that frame */
-    hr_peer last;      /* that client, or 0 */
-    uint64_t turn_ns;  /* that it has been served without another one between */
+    uint64_t shared_ns;    /* the part so far of a client that always wanted a frame */
+    uint64_t wants_weight; /* of all that wanted one when the worker looked last */
+    hr_peer last;          /* the client that was served last, or 0 */
+    uint64_t turn_ns;      /* that it has been served without another one between */
 };
 
 /* HR_ERR_MEMORY. Finish it also after failure. */
