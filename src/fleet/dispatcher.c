@@ -445,7 +445,8 @@ static bool may_join(const struct hr_dispatcher_process *d, uint32_t peer,
     if (tenant == NULL)
         return true;
     if (hello->u.hello.role == HR_FRAME_CLIENT)
-        return check_tenant(d, hello->job, tenant, reterr) == HR_OK;
+        return hr__fleet_check_weight(tenant, hello, reterr) == HR_OK &&
+               check_tenant(d, hello->job, tenant, reterr) == HR_OK;
     hr__fail(reterr, HR_ERR_DENIED,
              "this is the token of tenant %s; workers need the service's own",
              tenant->name);

@@ -104,6 +104,18 @@ void hr__fleet_send_text(struct hr_net *net, uint32_t peer, const struct hr_fram
     hr_buffer_unref(body);
 }
 
+enum hr_err hr__fleet_check_weight(const struct hr_tenant *tenant,
+                                   const struct hr_frame *hello, struct hr_error *reterr)
+{
+    uint32_t weight = hello->u.hello.weight;
+
+    if (tenant == NULL || weight <= tenant->weight_max)
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_DENIED,
+                    "a run of tenant %s may have a weight of %u, not %u", tenant->name,
+                    tenant->weight_max, weight);
+}
+
 void hr__fleet_refuse(struct hr_net *net, uint32_t peer, const struct hr_error *error)
 {
     struct hr_frame frame = {.type = HR_FRAME_ERROR};

@@ -66,6 +66,12 @@ hr__fleet_open(const struct hr_fleet_door *door, struct hr_net_options *options,
 HR_CHECK enum hr_err hr__fleet_check_control(const char *listen, bool has_tls,
                                              bool insecure, struct hr_error *reterr);
 
+/* HR_ERR_DENIED if the client that says this HELLO weighs more than its tenant's (or
+ * NULL) may. */
+HR_CHECK enum hr_err
+hr__fleet_check_weight(const struct hr_tenant *tenant, const struct hr_frame *hello,
+                       struct hr_error *reterr);
+
 /* Sends an ERROR with this error, and closes. */
 void hr__fleet_refuse(struct hr_net *net, uint32_t peer, const struct hr_error *error);
 

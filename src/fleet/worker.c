@@ -202,17 +202,21 @@ static void on_connected(void *user, uint32_t peer)
     hr__str_finish(&line);
 }
 
-/* A client must bring its job before it joins, and join that one. */
+/* A client must bring its job before it joins, join that one, and weigh no more than it
+ * may. */
 static bool
-brings_job(struct hr_worker_process *w, uint32_t peer, const struct hr_frame *frame)
+may_join(struct hr_worker_process *w, uint32_t peer, const struct hr_frame *frame)
 {
     const struct hr_worker_job *job = w->peers[peer].job;
     struct hr_error error = {0};
 
-    if (find_link(w, peer) != NULL || frame->type != HR_FRAME_HELLO ||
-        (job != NULL && w->peers[peer].job_id == frame->job))
+    if (find_link(w, peer) != NULL || frame->type != HR_FRAME_HELLO)
         return true;
-    hr__fail(&error, HR_ERR_STATE, "a JOB frame must come before HELLO");
+    if (job == NULL || w->peers[peer].job_id != frame->job)
+        hr__fail(&error, HR_ERR_STATE, "a JOB frame must come before HELLO");
+    else if (hr__fleet_check_weight(hr__net_tenant(net_of(w), peer), frame, &error) ==
+             HR_OK)
+        return true;
     hr__fleet_refuse(net_of(w), peer, &error);
     return false;
 }
@@ -306,7 +310,7 @@ on_frame(void *user, uint32_t peer, const struct hr_frame *frame, struct hr_buff
         __atomic_store_n(&w->base.drains, true, __ATOMIC_RELEASE);
     else if (frame->type == HR_FRAME_RELEASE)
         hr__lend_release(&w->peers[peer].lender, frame->position);
-    else if (brings_job(w, peer, frame)) {
+    else if (may_join(w, peer, frame)) {
         if (frame->type == HR_FRAME_HELLO)
             hr__squeeze_client(w, peer, frame->count);
         hr__serve_frame(&w->role, peer, frame, hr__now_ns(), &w->actions);

@@ -9,6 +9,7 @@
 #include "core/alloc.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "wire/frame.h"
 
 #define FILE_MAX ((size_t)1 << 20)
 #define SPACES " \t\r"
@@ -22,7 +23,9 @@ struct place {
 static enum hr_err
 wrong(const struct place *at, const char *what, struct hr_error *reterr)
 {
-    return hr__fail(reterr, HR_ERR_FORMAT, "%s:%u: %s; a line is: NAME TOKEN [runs=N]",
+    return hr__fail(reterr, HR_ERR_FORMAT,
+                    "%s:%u: %s; a line is: NAME TOKEN "
+                    "[runs=N] [weight=N]",
                     at->path, at->line, what);
 }
 
@@ -34,20 +37,30 @@ static bool is_name(const char *text)
     return bytes > 0 && bytes <= HR_TENANT_NAME_MAX && text[bytes] == '\0';
 }
 
+/* False unless it is a number from 1 to `most`. */
+static bool take_number(const char *text, uint32_t most, uint32_t *ret)
+{
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || number < 1 || number > most)
+        return false;
+    *ret = (uint32_t)number;
+    return true;
+}
+
 static enum hr_err take_option(const char *word, const struct place *at,
                                struct hr_tenant *tenant, struct hr_error *reterr)
 {
-    char *end;
-    unsigned long runs;
-
-    if (strncmp(word, "runs=", 5) != 0)
-        return wrong(at, "what follows the token is runs=N", reterr);
-    runs = strtoul(word + 5, &end, 10);
-    if (word[5] < '0' || word[5] > '9' || *end != '\0' || runs < 1 ||
-        runs > HR_TENANT_RUNS_MAX)
-        return wrong(at, "runs is 1 to 65536", reterr);
-    tenant->runs_max = (uint32_t)runs;
-    return HR_OK;
+    if (strncmp(word, "runs=", 5) == 0)
+        return take_number(word + 5, HR_TENANT_RUNS_MAX, &tenant->runs_max)
+                   ? HR_OK
+                   : wrong(at, "runs is 1 to 65536", reterr);
+    if (strncmp(word, "weight=", 7) == 0)
+        return take_number(word + 7, HR_FRAME_WEIGHT_MAX, &tenant->weight_max)
+                   ? HR_OK
+                   : wrong(at, "weight is 1 to 100", reterr);
+    return wrong(at, "what follows the token is runs=N or weight=N", reterr);
 }
 
 static enum hr_err take_line(char *line, const struct place *at, struct hr_tenant *tenant,
@@ -90,7 +103,7 @@ static enum hr_err read_lines(char *text, const struct hr_token *own, struct pla
     size_t room = 0;
 
     for (char *line = text, *next; line != NULL; line = next) {
-        struct hr_tenant tenant = {0};
+        struct hr_tenant tenant = {.weight_max = 1};
 
         next = strchr(line, '\n');
         if (next != NULL)

@@ -1,8 +1,9 @@
 /*
  * net/tenants.h - tenants of a service: users with a token of their own and a quota.
  *
- * A file with a line per tenant: its name, its token, and `runs=N` for the runs that it
- * may have at a time. Empty lines, and those that begin with '#', are ignored.
+ * A file with a line per tenant: its name, its token, `runs=N` for the runs that it may
+ * have at a time, and `weight=N` for the most that one of them may weigh. Empty lines,
+ * and those that begin with '#', are ignored.
  */
 #ifndef HR_NET_TENANTS_H
 #define HR_NET_TENANTS_H
@@ -16,7 +17,8 @@
 struct hr_tenant {
     char name[HR_TENANT_NAME_MAX + 1]; /* of letters, digits, '-', '_', '.' */
     struct hr_token token;
-    uint32_t runs_max; /* 0: as many as there is room for */
+    uint32_t runs_max;   /* 0: as many as there is room for */
+    uint32_t weight_max; /* of a run; at least 1 */
 };
 
 struct hr_tenants {

@@ -36,15 +36,18 @@ load(const char *text, size_t bytes, struct hr_tenants *ret, struct hr_error *re
 
 TEST(tenants_have_names_tokens_and_limits)
 {
-    static const char text[] = "# who may run\n\nvision " A " runs=2\r\n\tspeech\t" B;
+    static const char text[] =
+        "# who may run\n\nvision " A " runs=2 weight=5\r\n\tspeech\t" B;
     struct hr_tenants tenants = {0};
 
     CHECK_OK(load(text, sizeof text - 1, &tenants, NULL));
     CHECK_EQ_INT(tenants.count, 2);
     CHECK_EQ_STR(tenants.items[0].name, "vision");
     CHECK_EQ_INT(tenants.items[0].runs_max, 2);
+    CHECK_EQ_INT(tenants.items[0].weight_max, 5);
     CHECK_EQ_STR(tenants.items[1].name, "speech");
     CHECK_EQ_INT(tenants.items[1].runs_max, 0);
+    CHECK_EQ_INT(tenants.items[1].weight_max, 1);
     CHECK(hr__tenants_find(&tenants, A, 16) == &tenants.items[0]);
     CHECK(hr__tenants_find(&tenants, B, 16) == &tenants.items[1]);
     CHECK(hr__tenants_find(&tenants, OWN, 16) == NULL);
@@ -74,6 +77,8 @@ TEST(lines_that_are_wrong_are_named_and_show_no_token)
         {"vision " A " runs=0",     ":1: runs is 1 to 65536"           },
         {"vision " A " runs=-1",    ":1: runs is 1 to 65536"           },
         {"vision " A " runs=9x",    ":1: runs is 1 to 65536"           },
+        {"vision " A " weight=0",   ":1: weight is 1 to 100"           },
+        {"vision " A " weight=101", ":1: weight is 1 to 100"           },
         {"vision " A "\nvision " B, ":2: the name is there before"     },
         {"vision " A "\nspeech " A, ":2: the token is another tenant's"},
         {"vision " OWN,             ":1: the token is another tenant's"},
