@@ -156,8 +156,8 @@ print_jobs(const struct hr_control_status *s, const struct hr_control_status *be
 {
     double seconds = before != NULL ? s->uptime_seconds - before->uptime_seconds : 0;
 
-    printf("%-28s %-12s %14s %14s %7s %9s%s\n", "JOB", "CLIENT", "BATCHES", "TAKEN", "%",
-           "IN WORK", before != NULL ? "     BATCHES/s" : "");
+    printf("%-28s %-12s %6s %14s %14s %7s %9s%s\n", "JOB", "CLIENT", "WEIGHT", "BATCHES",
+           "TAKEN", "%", "IN WORK", before != NULL ? "     BATCHES/s" : "");
     for (size_t i = 0; i < s->job_count; i++) {
         const struct hr_control_job *j = &s->jobs[i];
         char all[32], taken[32], client[48];
@@ -171,8 +171,8 @@ print_jobs(const struct hr_control_status *s, const struct hr_control_status *be
             snprintf(client, sizeof(client), "%llu of %llu",
                      (unsigned long long)j->consumers_connected,
                      (unsigned long long)j->consumers);
-        printf("%-28s %-12s %14s %14s %7.1f %9llu", j->name, client,
-               count_text(all, sizeof(all), j->positions),
+        printf("%-28s %-12s %6llu %14s %14s %7.1f %9llu", j->name, client,
+               (unsigned long long)j->weight, count_text(all, sizeof(all), j->positions),
                count_text(taken, sizeof(taken), j->cursor),
                j->positions > 0 ? 100.0 * (double)j->cursor / (double)j->positions : 100,
                (unsigned long long)j->positions_leased);

@@ -77,35 +77,40 @@ static void add_job(const struct hr_dispatcher_job *job, const struct hr_lease_j
                  ",\"id\":\"%016llx\",\"positions\":%llu,\"cursor\":%llu,"
                  "\"positions_leased\":%llu,\"leases\":%zu,\"generation\":%u,"
                  "\"connected\":%s,\"stands\":%s,\"done\":%s,\"consumers\":0,"
-                 "\"consumers_connected\":0}",
+                 "\"consumers_connected\":0,\"weight\":%u}",
                  (unsigned long long)job->id, (unsigned long long)role->options.end,
                  (unsigned long long)client->cursor,
                  (unsigned long long)client->outstanding, client->leases.count,
                  client->generation, client->peer != 0 ? "true" : "false",
                  client->stands ? "true" : "false",
-                 hr__lease_job_is_done(role) ? "true" : "false");
+                 hr__lease_job_is_done(role) ? "true" : "false", client->weight);
 }
 
 /* A run of several consumers. */
 static void add_bound_job(const struct hr_bound_job *job, struct hr_str *out)
 {
     struct hr_bind_work work = hr__bind_work(&job->binder, 0);
-    uint32_t connected = 0;
+    uint32_t connected = 0, weight = 1;
 
-    for (uint32_t rank = 0; rank < job->count; rank++)
-        connected += job->binder.consumers[rank].peer != 0;
+    for (uint32_t rank = 0; rank < job->count; rank++) {
+        const struct hr_bind_consumer *consumer = &job->binder.consumers[rank];
+
+        connected += consumer->peer != 0;
+        if (consumer->peer != 0 && consumer->weight > weight)
+            weight = consumer->weight;
+    }
     hr__str_add(out, "{\"name\":");
     hr__str_add_json(out, job->about.name, strlen(job->about.name));
     hr__str_addf(out,
                  ",\"id\":\"%016llx\",\"positions\":%llu,\"cursor\":%llu,"
                  "\"positions_leased\":%llu,\"leases\":%u,\"generation\":%u,"
                  "\"connected\":%s,\"stands\":false,\"done\":%s,\"consumers\":%u,"
-                 "\"consumers_connected\":%u}",
+                 "\"consumers_connected\":%u,\"weight\":%u}",
                  (unsigned long long)job->about.id, (unsigned long long)job->about.end,
                  (unsigned long long)work.committed, (unsigned long long)work.leased,
                  work.leases, job->binder.generation, connected > 0 ? "true" : "false",
-                 hr__bind_is_done(&job->binder) ? "true" : "false", job->count,
-                 connected);
+                 hr__bind_is_done(&job->binder) ? "true" : "false", job->count, connected,
+                 weight);
 }
 
 static void

@@ -188,6 +188,7 @@ read_job(const struct hr_doc *doc, struct hr_control_job *j, struct hr_error *re
     HR_TRY(get_bool(doc, "stands", &j->stands, reterr));
     HR_TRY(get_count(doc, "consumers", &j->consumers, reterr));
     HR_TRY(get_count(doc, "consumers_connected", &j->consumers_connected, reterr));
+    HR_TRY(get_count(doc, "weight", &j->weight, reterr));
     return get_bool(doc, "done", &j->done, reterr);
 }
 

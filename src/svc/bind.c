@@ -219,6 +219,7 @@ hello_client(struct hr_binder *binder, hr_peer peer, const struct hr_frame *fram
     p->role = HR_FRAME_CLIENT;
     p->rank = rank;
     consumer->peer = peer;
+    consumer->weight = frame->u.hello.weight;
     consumer->acted_ns = now;
     answer = hr__send(actions, peer, HR_FRAME_WELCOME);
     answer->generation = consumer->generation;

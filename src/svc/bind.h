@@ -48,6 +48,7 @@ struct hr_bind_consumer {
     uint64_t nonce, committed; /* number of the committed checkpoint */
     uint64_t acted_ns;         /* heard, or committed */
     hr_peer peer;
+    uint32_t weight;       /* at workers, as its client says */
     uint32_t bound, taken; /* splits; of those, taken to their ends as it says */
 };
 

@@ -243,7 +243,7 @@ def commands_and_metrics_show_consumers_beside_other_runs():
         assert (job["consumers"], job["consumers_connected"], status["jobs"][0]["consumers"]) == (2, 2, 0), status
         page = run_json("jobs", *control)
         assert [one["name"] for one in page["jobs"]] == ["alone", "shown"] and page["next"] == 0, page
-        assert re.search(r"^shown +2 of 2 +40,000 ", run("jobs", *control).stdout, re.M)
+        assert re.search(r"^shown +2 of 2 +1 +40,000 ", run("jobs", *control).stdout, re.M)
         assert {(consumer["job"], consumer["consumer"]) for consumer in status["consumers"]} == {("shown", "first"), ("shown", "second")}
         listed = run_json("consumers", *control)
         assert listed["next"] == 0 and len(listed["consumers"]) == 2

@@ -79,7 +79,7 @@ def people_and_programs_see_the_same():
         worker = service.workers[0].address
         status = run("status", *where).stdout
         assert f"dispatcher at {service.address}" in status and "1 workers, " in status and worker in status, status
-        assert re.search(r"^mine +done +300 +300 +100.0 ", status, re.M), status
+        assert re.search(r"^mine +done +1 +300 +300 +100.0 ", status, re.M), status
         assert re.search(rf"^{worker} +serving ", run("workers", *where).stdout, re.M)
         assert re.search(r"^mine +done ", run("jobs", *where).stdout, re.M)
         assert run_json("status", *where)["jobs"][0]["cursor"] == BATCHES

@@ -135,15 +135,18 @@ def runs_share_a_worker_by_their_weights():
     with Service(1, options=["--control", "127.0.0.1:0"]) as service:
         os.sched_setaffinity(0, cores)
 
+        def jobs(what):
+            return {job["name"]: job[what] for job in run_json("jobs", "--control", service.dispatcher.control)["jobs"]}
+
         def cursors():
-            jobs = run_json("jobs", "--control", service.dispatcher.control)["jobs"]
-            return {job["name"]: job["cursor"] for job in jobs}
+            return jobs("cursor")
 
         runs = []
         for at, (name, weight) in enumerate(weights.items()):
             words = ["--epochs", 10**6, "-q", "--service", service.address, "--job", name, "--weight", weight]
             runs.append(start("run", graph(f"{name}.yaml", spin % (4000 + at)), *words))
         wait_until(lambda: len(cursors()) == 2 and min(cursors().values()) > 20)
+        assert jobs("weight") == weights
         before = cursors()
         wait_until(lambda: cursors()["light"] > before["light"] + 400)
         after = cursors()
