@@ -17,6 +17,7 @@ import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _headrace
+from .aside import Aside
 from .build import Built, build, kept_here
 from .errors import HeadraceError
 from .optimizing import StepVariant, cores_of, free_steps, reorder
@@ -41,7 +42,6 @@ _WINDOW_S = 0.25, 2.0  # but within these
 _ROUNDS_SURE = 2  # rounds that decide if both gain or lose more than _SURE
 _SURE = 1.3
 _ROUNDS_MIN, _ROUNDS_MAX = 3, 7
-_JOIN_S = 2.0
 
 _logger = logging.getLogger("headrace")
 
@@ -167,7 +167,7 @@ class LiveCode:
         self._profile: Profile | None = None  # of the run in threads
         self._contest: Contest | None = None
         self._why = ""  # why the code cannot move
-        self._thread: threading.Thread | None = None
+        self._aside = Aside("headrace-code")
         self._lock = threading.Lock()  # of the next two
         self._held = self._cancelled = False  # _held: this object uses the workers of `moved`
         self._run: _headrace.Iter | None = None
@@ -221,9 +221,9 @@ class LiveCode:
             self._spent[other] = spent.plus(self._spent.get(other))
             self._contest.add(self._records / seconds)
             self._judge(self._contest)
-        elif self._thread is None:
+        elif self._aside.thread is None:
             self._look(run, spent, written)
-        elif not self._thread.is_alive():
+        elif not self._aside.is_alive:
             if self._ready is not None and self._rival is not written:  # the order was found meanwhile
                 self._begin_thread(written)
             else:
@@ -245,8 +245,7 @@ class LiveCode:
 
     def _begin_thread(self, written: _headrace.Graph) -> None:
         self._rival = written
-        self._thread = threading.Thread(target=self._prepare, name="headrace-code", daemon=True)
-        self._thread.start()
+        self._aside.begin(self._prepare)
 
     def _prepare(self) -> None:
         """Makes the pipeline with its code in worker processes, and starts these."""
@@ -361,9 +360,7 @@ class LiveCode:
 
     def wait(self) -> None:
         """Waits for the thread that prepares, after cancel()."""
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_JOIN_S)
+        self._aside.close()
 
 
 _all: weakref.WeakSet[LiveCode] = weakref.WeakSet()

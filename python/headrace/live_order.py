@@ -15,6 +15,7 @@ import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _headrace
+from .aside import Aside
 from .build import op_kinds
 from .errors import HeadraceError
 from .optimizing import Optimization, Placed, Settings, StepVariant, as_written, find, read_by_one_run, streams
@@ -34,7 +35,6 @@ _RECORDS, _RECORDS_MAX = 16, 64  # to compare
 _BLOCK = 256  # records of the sources that are made at least where a filter or an expansion decides what is delivered
 _START_S = 1.0  # of one CPU, that a comparison before the first batch may take
 _PROFILED = 64  # records from which on a run's costs are worth keeping
-_JOIN_S = 2.0
 
 _logger = logging.getLogger("headrace")
 
@@ -69,7 +69,7 @@ class LiveOrder:
         self._code: Placed | None = None  # where user code runs
         self._costs: Profile | None = None
         self._looked = self._kept = False  # for a saved profile; kept the own one
-        self._thread: threading.Thread | None = None
+        self._aside = Aside("headrace-order")
         self._cancel = threading.Event()
         self.is_settled = False  # `graph` does not change any more
         self.code: LiveCode | None = None  # where user code runs, if that is found while a run is on
@@ -143,7 +143,7 @@ class LiveOrder:
 
     def before_run(self) -> None:
         """Uses a saved profile, or what earlier runs have measured, before a run begins."""
-        if self.is_settled or self._thread is not None:
+        if self.is_settled or self._aside.thread is not None:
             return
         if not self._looked:
             self._looked = True
@@ -157,29 +157,21 @@ class LiveOrder:
     def after_batch(self, run: _headrace.Iter, graph: _headrace.Graph, records: int) -> None:
         """Counts what the run of `graph` delivered; begins to compare once that is cheap beside it."""
         self._delivered += records
-        if self.code is not None and not self._is_comparing:
+        if self.code is not None and not self._aside.is_alive:
             self.code.after_batch(run, graph, records, self.graph)
             if self.code.is_trying:
                 return
-        if self.is_settled or self._delivered < self._next or self._thread is not None or not self._beside:
+        if self.is_settled or self._delivered < self._next or not self._beside or self._aside.thread is not None:
             return
         self._next = self._delivered * 5 // 4
         with contextlib.suppress(_headrace.Error):  # closed meanwhile
             costs = self._profile(run)
             if (records := self._affordable()) > 0:
-                self._begin(costs, records)
-
-    @property
-    def _is_comparing(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
-    def _begin(self, costs: Profile, records: int) -> None:
-        self._thread = threading.Thread(target=self._find, args=(costs, records), name="headrace-order", daemon=True)
-        self._thread.start()
+                self._aside.begin(self._find, costs, records)
 
     def after_run(self, run: _headrace.Iter) -> None:
         """Keeps what the run has measured, for the next one."""
-        if self._kept or self._streams or self._thread is not None or self._delivered < _PROFILED:
+        if self._kept or self._streams or self._aside.thread is not None or self._delivered < _PROFILED:
             return
         self._costs = self._profile(run)
         self._keep(self._costs)
@@ -257,9 +249,7 @@ class LiveOrder:
         self.cancel()
         if self.code is not None:
             self.code.wait()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_JOIN_S)
+        self._aside.close()
 
     # ---- changing ----
 

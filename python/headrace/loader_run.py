@@ -141,8 +141,9 @@ class Run:
         """The same, made in threads and then in worker processes, where the run continues if both are equal. One after
         the other, as a memory budget is for one run."""
         old = self._iter
+        if old is None:  # another thread closed it
+            raise self._end()
         got = self._take(old) if got is None else got
-        assert old is not None
         try:
             after = old.save()
         except _headrace.Error:  # another thread closed it
@@ -172,7 +173,8 @@ class Run:
     def _change(self, order: LiveOrder, state: str, stats: dict[str, Any]) -> _headrace.Iter:
         """Continues from a state, at which the run had these statistics, with the graph that is wanted."""
         old = self._iter
-        assert old is not None
+        if old is None:  # another thread closed it
+            raise self._end()
         before, self._graph = self._graph, order.wanted
         old.close()
         try:

@@ -54,7 +54,7 @@ def decided(monkeypatch: pytest.MonkeyPatch, won: bool, rounds: int = 3) -> None
 
 def ready(loader: Loader) -> None:
     """Waits until worker processes can be tried, if they are being started."""
-    thread = loader._order.code._thread if loader._order is not None and loader._order.code is not None else None
+    thread = loader._order.code._aside.thread if loader._order is not None and loader._order.code is not None else None
     if thread is not None:
         thread.join()
 
@@ -247,8 +247,8 @@ def test_order_and_variant_change_in_one_run(monkeypatch):
 
         def look(at: int) -> None:
             ready(loader)
-            if loader._order is not None and loader._order._thread is not None:
-                loader._order._thread.join()
+            if loader._order is not None and loader._order._aside.thread is not None:
+                loader._order._aside.thread.join()
             made.append(loader.state_dict())
 
         assert batches(run, look) == expected and made == states
@@ -271,12 +271,12 @@ def test_an_order_that_is_found_after_the_contest_changes_only_if_it_is_worth_th
         def look(at: int) -> None:
             ready(loader)
             order = loader._order
-            if order is not None and order.code is not None and order.code.is_settled and order._thread is None:
+            if order is not None and order.code is not None and order.code.is_settled and order._aside.thread is None:
                 for name, value in {"_RUNS": 1, "_PART": 1, "_BLOCK": 0}.items():
                     monkeypatch.setattr(live_order, name, value)
                 order._next = 0
-            if order is not None and order._thread is not None:
-                order._thread.join()
+            if order is not None and order._aside.thread is not None:
+                order._aside.thread.join()
 
         assert batches(run, look) == expected
         assert loader.optimization is not None and loader.optimization.steps[0].moved

@@ -46,7 +46,7 @@ def hash_of(batch: Any) -> str:
 def settle(loader: Loader) -> None:
     """Waits until the order is known, if it is being found."""
     assert loader._order is not None
-    thread = loader._order._thread
+    thread = loader._order._aside.thread
     if thread is not None:
         thread.join()
 
@@ -313,7 +313,7 @@ def test_a_comparison_costs_less_than_2_percent():
     made: list[int] = []
 
     def look(at: int) -> None:
-        if not made and loader._order is not None and loader._order._thread is not None:
+        if not made and loader._order is not None and loader._order._aside.thread is not None:
             made.append(calls["run"])
             settle(loader)
 
@@ -336,10 +336,10 @@ def test_close_in_the_midst_of_a_comparison(monkeypatch, children):
     for threads in (0, 2):
         loader = pipe.loader(optimize=True, threads=threads)
         run = run_of(loader)
-        while loader._order is not None and loader._order._thread is None:
+        while loader._order is not None and loader._order._aside.thread is None:
             run.take()
-        assert loader._order is not None and loader._order._thread is not None
-        thread = loader._order._thread
+        assert loader._order is not None and loader._order._aside.thread is not None
+        thread = loader._order._aside.thread
         loader.close()
         thread.join(30)
         assert not thread.is_alive() and loader.optimization is None
