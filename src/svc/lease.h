@@ -75,9 +75,9 @@ struct hr_lease_tie {
 struct hr_lease_consumer {
     uint64_t job;
     uint32_t generation;
-    uint32_t weight;          /* against other consumers, as its client says; 1 before one came */
-    uint64_t nonce;           /* of the incarnation that has this generation */
-    hr_peer peer;             /* 0: not connected */
+    uint32_t weight; /* against other consumers, as its client says; 1 before one came */
+    uint64_t nonce;  /* of the incarnation that has this generation */
+    hr_peer peer;    /* 0: not connected */
     uint64_t absent_since_ns; /* as the ticks see it; 0: connected */
     uint64_t cursor;          /* local */
     uint64_t moved_ns;
