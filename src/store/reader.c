@@ -95,24 +95,6 @@ static enum hr_err buffer_for(struct hr_reader *reader, const char *uri, size_t 
     return err == HR_OK ? HR_OK : room_failed(err, uri, bytes, reterr);
 }
 
-static enum hr_err
-read_object(struct hr_reader *reader, struct hr_object *object, uint64_t offset,
-            size_t bytes, struct hr_buffer **ret_buffer, bool *ret_waited,
-            struct hr_error *reterr)
-{
-    struct hr_buffer *buffer = NULL;
-    enum hr_err err;
-
-    HR_TRY(buffer_for(reader, object->uri, bytes, &buffer, reterr));
-    err = hr__store_read(object, offset, hr_buffer_data(buffer), bytes, NULL, ret_waited,
-                         reterr);
-    if (err == HR_OK)
-        *ret_buffer = buffer;
-    else
-        hr_buffer_unref(buffer);
-    return err;
-}
-
 struct here {
     struct hr_store_read read; /* first */
     struct hr_reader *reader;
@@ -170,11 +152,20 @@ hr__reader_read(struct hr_reader *reader, struct hr_object *object, uint64_t off
                 size_t bytes, struct hr_buffer **ret_buffer, struct hr_error *reterr)
 {
     struct hr_reader_stripe *stripe = stripe_of(reader);
+    struct hr_buffer *buffer = NULL;
+    enum hr_err err;
     bool waited;
 
-    HR_TRY(read_object(reader, object, offset, bytes, ret_buffer, &waited, reterr));
+    HR_TRY(buffer_for(reader, object->uri, bytes, &buffer, reterr));
+    err = hr__store_read(object, offset, hr_buffer_data(buffer), bytes, NULL, &waited,
+                         reterr);
+    if (err != HR_OK) {
+        hr_buffer_unref(buffer);
+        return err;
+    }
     add(&stripe->files, 1);
     add(&stripe->bytes, bytes);
+    *ret_buffer = buffer;
     return HR_OK;
 }
 
