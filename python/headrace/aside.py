@@ -19,7 +19,7 @@ class Aside:
         self._name = name
         self._lock = threading.RLock()  # re-entrant: a signal handler may close it
         self._closed = False
-        self.thread: threading.Thread | None = None  # has begun
+        self.thread: threading.Thread | None = None  # the last one that began
 
     @property
     def is_alive(self) -> bool:
@@ -28,6 +28,7 @@ class Aside:
     def begin(self, target: Callable[..., None], *args: Any) -> None:
         """Calls `target` in a thread, unless this is closed."""
         with self._lock:
+            assert not self.is_alive
             if not self._closed:
                 thread = threading.Thread(target=target, args=args, name=self._name, daemon=True)
                 thread.start()
