@@ -47,7 +47,7 @@ struct hr_control_job {
     bool stands; /* for 2 s it took nothing and was sent nothing, though workers have some
                   */
     uint64_t consumers, consumers_connected; /* 0: it has one client */
-    uint64_t weight;      /* against other runs; the most of its consumers' */
+    uint64_t weight;      /* relative to other runs; the highest of its consumers' */
     uint64_t reserved[3]; /* zero */
 };
 

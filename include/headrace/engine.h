@@ -123,8 +123,8 @@ struct hr_iter_options {
      * this client alone. The dispatcher must have a journal (headrace/service.h).
      * HR_ERR_UNSUPPORTED, naming the node, if batches cannot be made one by one. */
     const char *service_consumer;
-    /* Where runs compete for the workers, each gets of them in proportion to its weight,
-     * 1 to 100; what one cannot use the others get. 0: 1. */
+    /* The run's share of the workers relative to other runs that compete for them: 1 to
+     * 100. What a run leaves unused goes to the others. 0: 1. */
     int64_t service_weight;
 };
 

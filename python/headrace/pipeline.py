@@ -652,8 +652,8 @@ class Pipeline(Methods):
                 first come, first served: each batch goes to one of them, as far as they `commit`. It is the same
                 after a restart. The dispatcher needs a journal (`headrace dispatcher --journal`). None (default): the
                 run is for this loader alone.
-            service_weight: where runs compete for the workers, each gets of them in proportion to its weight, 1
-                (default) to 100; what one cannot use the others get.
+            service_weight: the run's share of the workers relative to other runs that compete for them, 1 (default)
+                to 100. What a run leaves unused goes to the others.
             service_token_file: a file with the service's token; None (default): HEADRACE_TOKEN_FILE or
                 HEADRACE_TOKEN in the environment, if the service has one.
             service_tls_ca: talk TLS with the service: a PEM file with the CAs that signed its certificates; None

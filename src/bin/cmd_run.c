@@ -86,8 +86,7 @@ static const struct cli_option run_table[] = {
      "with --job and --state: be one of several runs that consume the job between them, first come, "
      "first served; NAME is the same after a restart"},
     {"weight", 0, CLI_INT, AT(weight), "N",
-     "with --service: where runs compete for the workers, each gets of them in proportion to its "
-     "weight, 1 to 100; default 1", 1, 100},
+     "with --service: the run's share of the workers relative to other runs, 1 to 100; default 1", 1, 100},
     {"token-file", 0, CLI_TEXT, AT(token_file), "FILE",
      "with --service: file with its token; default: HEADRACE_TOKEN_FILE or "
      "HEADRACE_TOKEN of the environment"},

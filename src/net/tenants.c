@@ -24,9 +24,8 @@ static enum hr_err
 wrong(const struct place *at, const char *what, struct hr_error *reterr)
 {
     return hr__fail(reterr, HR_ERR_FORMAT,
-                    "%s:%u: %s; a line is: NAME TOKEN "
-                    "[runs=N] [weight=N]",
-                    at->path, at->line, what);
+                    "%s:%u: %s; a line is: NAME TOKEN [runs=N] [weight=N]", at->path,
+                    at->line, what);
 }
 
 static bool is_name(const char *text)

@@ -159,8 +159,9 @@ struct hr_store_read {
     size_t got;
 };
 
-/* Reads a range and waits for it; `done` is not called. Its errors are of hr__range_open,
- * hr__store_read (also for *stop) and room. */
+/* Reads a range and waits for it; `done` is not called. Errors are those of
+ * hr__range_open, hr__store_read and room. *stop, or NULL, is as in hr__store_read; a
+ * store with a `fetch` of its own finishes the read regardless. */
 HR_CHECK enum hr_err hr__store_fetch(struct hr_store_read *read, const atomic_bool *stop);
 
 /* ---- reads in flight ---- */

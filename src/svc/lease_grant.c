@@ -410,8 +410,8 @@ static bool lease_head(struct hr_dispatcher *d, const struct hr_lease_seat *seat
 
 /* A consumer that has nothing in work does not wait until a worker has room: what workers
  * have may take long, or wait for room at its client. It gets less than others, since
- * there may be many like it, and as many times more as it weighs: between two leases it
- * has none for a moment, in which those that weigh less get all of the worker. */
+ * there may be many like it, times its weight: between two leases it has none for a
+ * moment, and lighter consumers get the whole worker meanwhile. */
 static bool lease_crowded(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                           hr_peer only, uint64_t now, struct hr_actions *actions)
 {

@@ -110,11 +110,11 @@ hr__lease_estimate(const struct hr_dispatcher *d, const struct hr_lease_peer *wo
     return (double)d->options.target_ns / (double)d->options.lease_min;
 }
 
-/* Which consumer gets the next lease: that whose positions in work take the least time by
- * its weight,
- * then the one that has waited longest. In positions one whose positions take long would
- * have less in work than another one for ever. With equal ones in a fixed order, a run
- * that has nothing in work whenever a worker has room would take every turn. */
+/* Which consumer gets the next lease: the one whose positions in work take the least time
+ * relative to its weight, then the one that has waited longest. Counted in positions, a
+ * consumer with slow ones would always have less in work than the others. With equal ones
+ * in a fixed order, a run that has nothing in work whenever a worker has room would take
+ * every turn. */
 static inline uint64_t
 hr__lease_turn(const struct hr_dispatcher *d, const struct hr_lease_consumer *consumer)
 {

@@ -333,8 +333,8 @@ static hr_peer look_at(struct hr_worker *worker, struct hr_serve_lease *lease)
     return peer;
 }
 
-/* The client wants a frame. What others got while it wanted none it does not catch up
- * on: else it would get all of the worker until it has. */
+/* Marks a client that wants a frame. It does not catch up on what others got while it
+ * wanted none: until then it would have the whole worker. */
 static void see(struct hr_worker *worker, hr_peer peer)
 {
     struct hr_serve_client *client = &worker->clients[peer];

@@ -127,7 +127,7 @@ def a_run_that_takes_all_it_can_get_leaves_others_their_share():
 
 @test
 def runs_share_a_worker_by_their_weights():
-    """Each of them wants all of the worker, and gets of its cores as its weight says."""
+    """Each of them could use the whole worker, and gets a share of its core by its weight."""
     spin = "pipeline:\n  - source.range: {n: %d}\n  - debug.spin: {us: 500}\n  - batch.stack: {size: 8}\n"
     weights = {"heavy": 4, "light": 1}
     cores = os.sched_getaffinity(0)

@@ -11,7 +11,8 @@ taken: list[socket.socket] = []
 
 
 def ports() -> range:
-    """Those that the kernel gives to no connection: a server that comes back finds its port free."""
+    """Ports that the kernel assigns to no outgoing connection, if its range leaves enough: a restarted server finds
+    its port free."""
     first = int(RANGE.read_text().split()[0])
     return range(10000, first) if first > 12000 else range(10000, 60000)
 
