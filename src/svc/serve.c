@@ -199,7 +199,7 @@ static void take_client(struct hr_worker *worker, hr_peer peer,
     client->job = frame->job;
     client->rank = frame->u.hello.rank;
     client->weight = frame->u.hello.weight;
-    client->spent_ns = client->left_ns = worker->shared_ns;
+    client->spent_ns = client->left_ns = worker->virtual_ns;
     client->wants = false;
     client->generation = frame->generation;
     client->cursor = frame->position;
@@ -340,7 +340,7 @@ static void see(struct hr_worker *worker, hr_peer peer)
     struct hr_serve_client *client = &worker->clients[peer];
 
     if (!client->wants)
-        client->spent_ns += worker->shared_ns - client->left_ns;
+        client->spent_ns += worker->virtual_ns - client->left_ns;
     client->wants = client->seen = true;
 }
 
@@ -353,7 +353,7 @@ static void end_look(struct hr_worker *worker)
 
         if (client->wants && !client->seen && !client->making) {
             client->wants = false;
-            client->left_ns = worker->shared_ns;
+            client->left_ns = worker->virtual_ns;
         }
         worker->wants_weight += client->wants ? client->weight : 0;
         client->seen = false;
@@ -437,7 +437,7 @@ void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
         client->sent += bytes;
         assert(client->wants && worker->wants_weight > 0);
         client->spent_ns += ns / client->weight;
-        worker->shared_ns += ns / worker->wants_weight;
+        worker->virtual_ns += ns / worker->wants_weight;
         worker->turn_ns += task->client == worker->last ? ns : 0;
     }
     for (uint32_t i = 0; i < worker->lease_count; i++) {

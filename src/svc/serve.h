@@ -44,7 +44,7 @@ struct hr_serve_client {
     uint32_t rank, generation;
     uint64_t total, sent; /* bytes: allowed, sent */
     /* On its frames by its weight, and what it missed while it wanted none: since
-     * left_ns of the worker's shared_ns. */
+     * left_ns of the worker's virtual_ns. */
     uint64_t spent_ns, left_ns;
     bool wants;      /* when the worker looked last */
     bool seen;       /* in this look */
@@ -64,8 +64,10 @@ struct hr_worker {
     struct hr_serve_lease *leases;
     uint32_t lease_count;
     uint64_t last_id, last_order, told_ns;
-    uint64_t shared_ns;    /* the part so far of a client that always wanted a frame */
-    uint64_t wants_weight; /* of all that wanted one when the worker looked last */
+    /* Virtual time, as in weighted fair queueing: what a client of weight 1 that always
+     * wanted a frame would have got. */
+    uint64_t virtual_ns;
+    uint64_t wants_weight; /* sum over clients that want a frame */
     hr_peer last;          /* the client that was served last, or 0 */
     uint64_t turn_ns;      /* that it has been served without another one between */
 };
