@@ -358,6 +358,19 @@ def test_close_from_another_thread_while_it_changes():
 
 
 @pytest.mark.usefixtures("eager")
+def test_a_change_after_a_close_in_another_thread_ends_the_run():
+    loader = wasteful(20000, us=5).loader(optimize=True, epochs=None)
+    run, order = run_of(loader), loader._order
+    assert order is not None
+    run.take()
+    closer = threading.Thread(target=loader.close)
+    closer.start()
+    closer.join()
+    with pytest.raises(hr.CancelledError, match="closed in another thread"):
+        run._change(order, "", {})
+
+
+@pytest.mark.usefixtures("eager")
 def test_threads_share_a_run_that_changes():
     pipe = wasteful(4000)
     expected, _ = plain(pipe, seed=1, epochs=2)

@@ -516,7 +516,8 @@ def tenants_have_runs_by_their_own_tokens():
     wanted = digest(text)
     files = ["--token-file", own, "--tenants", tenants]
     events = temp / "tenants.jsonl"
-    with Service(2, options=[*files, "--control", "127.0.0.1:0", "--events", events], worker_options=files) as service:
+    options = [*files, "--control", "127.0.0.1:0", "--events", events, "--journal", temp / "tenants-journal"]
+    with Service(2, options=options, worker_options=files) as service:
         words = ["run", text, "--service", service.address, "--token-file"]
         for token in (own, vision, speech):
             assert run(*words, token, "--digest", "-q").stdout.strip() == wanted
@@ -525,6 +526,8 @@ def tenants_have_runs_by_their_own_tokens():
         one_line(run(*words, vision, "--weight", 4, "-q", code=1), "tenant vision may have a weight of 3, not 4")
         one_line(run(*words, speech, "--weight", 2, "-q", code=1), "tenant speech may have a weight of 1, not 2")
         assert run(*words, own, "--weight", 100, "--digest", "-q").stdout.strip() == wanted
+        consumer = ["--job", "several", "--consumer", "a", "--state", temp / "tenant.state"]  # whom only workers refuse
+        one_line(run(*words, vision, *consumer, "--weight", 4, "-q", code=1), "may have a weight of 3, not 4")
         done = run("worker", "--dispatcher", service.address, "--token-file", vision, code=1)
         assert "this is the token of tenant vision; workers need the service's own" in done.stderr, done.stderr
         one_line(run("status", "--control", service.dispatcher.control, "--token-file", vision, code=1), "token")
