@@ -147,8 +147,14 @@ def runs_share_a_worker_by_their_weights():
             runs.append(start("run", graph(f"{name}.yaml", spin % (4000 + at)), *words))
         wait_until(lambda: len(cursors()) == 2 and min(cursors().values()) > 20)
         assert jobs("weight") == weights
-        before = cursors()
-        wait_until(lambda: cursors()["light"] > before["light"] + 400)
+        before, begun = cursors(), time.monotonic()
+
+        def enough():
+            # Other programs on this core count as runs of the heaviest weight: beside many, batches of the light run are rare.
+            gained = cursors()["light"] - before["light"]
+            return gained > 400 or (gained > 60 and time.monotonic() > begun + LONG / 2)
+
+        wait_until(enough)
         after = cursors()
         ratio = (after["heavy"] - before["heavy"]) / (after["light"] - before["light"])
         print(f"# weights 4 and 1: {ratio:.2f} times as many batches")
