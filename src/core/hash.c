@@ -39,6 +39,22 @@ uint64_t hr__hash64(const void *data, size_t bytes, uint64_t seed)
     return XXH3_64bits_withSeed(data, bytes, seed);
 }
 
+uint64_t hr__hash64_parts(const struct iovec *parts, size_t count, uint64_t seed)
+{
+    XXH3_state_t state;
+
+#if defined(__x86_64__)
+    if (hr__isa() >= HR_ISA_AVX2)
+        return hr__hash64_parts_avx2(parts, count, seed);
+#endif
+    XXH3_INITSTATE(&state);
+    (void)XXH3_64bits_reset_withSeed(&state, seed);
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].iov_len > 0)
+            (void)XXH3_64bits_update(&state, parts[i].iov_base, parts[i].iov_len);
+    return XXH3_64bits_digest(&state);
+}
+
 bool hr__hash_equal(struct hr_hash128 a, struct hr_hash128 b)
 {
     return a.low == b.low && a.high == b.high;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 struct hr_hash128 {
     uint64_t low, high;
@@ -16,6 +17,8 @@ struct hr_hash128 {
 
 struct hr_hash128 hr__hash128(const void *data, size_t bytes);
 uint64_t hr__hash64(const void *data, size_t bytes, uint64_t seed);
+/* The same of the parts' bytes, one part after another. */
+uint64_t hr__hash64_parts(const struct iovec *parts, size_t count, uint64_t seed);
 bool hr__hash_equal(struct hr_hash128 a, struct hr_hash128 b);
 void hr__hash_text(struct hr_hash128 hash,
                    char ret_text[HR_HASH_TEXT_BYTES]); /* high half first */

@@ -137,27 +137,10 @@ void hr__conn_arm(struct hr_conn *conn)
         hr__event.del(conn->on_write);
 }
 
-/* Hashes the body up to a run beyond what was sent. */
-static void sum_ahead(struct hr_net *net, struct hr_net_out *out)
-{
-    size_t sent = out->sent < out->head_bytes ? 0 : out->sent - out->head_bytes;
-
-    while (out->summed < out->body_bytes && out->summed < sent + HR_FRAME_RUN) {
-        size_t left = out->body_bytes - out->summed;
-        size_t bytes = left < HR_FRAME_RUN ? left : HR_FRAME_RUN;
-
-        out->sum = hr__frame_sum(
-            out->sum,
-            hr__net_gather(out->parts, out->part_count, out->summed, bytes, net->run),
-            bytes);
-        out->summed += bytes;
-    }
-}
-
 /* System calls' parts. */
 struct gather {
     struct iovec *parts;
-    size_t count;
+    size_t count, most;
 };
 
 /* Adds what lies at [*skip, ...) of these bytes, of which at most *room are taken. */
@@ -169,18 +152,45 @@ add_part(struct gather *g, const void *data, size_t bytes, size_t *skip, size_t 
     *skip -= from;
     more = more < *room ? more : *room;
     *room -= more;
-    if (more > 0 && g->count < WRITE_PARTS)
+    if (more > 0 && g->count < g->most)
         g->parts[g->count++] = (struct iovec){(char *)(uintptr_t)data + from, more};
 }
 
+/* The hash of the body after its next run. */
+static uint64_t sum_run(const struct hr_net_out *out, size_t bytes)
+{
+    struct iovec list[HR_NET_PARTS_MAX];
+    struct gather run = {list, 0, HR_NET_PARTS_MAX};
+    size_t skip = out->summed;
+
+    for (size_t i = 0; i < out->part_count; i++)
+        add_part(&run, out->parts[i].data, out->parts[i].bytes, &skip, &bytes);
+    assert(bytes == 0);
+    return hr__frame_sum_parts(out->sum, list, run.count);
+}
+
+/* Hashes the body up to a run beyond what was sent. */
+static void sum_ahead(struct hr_net_out *out)
+{
+    size_t sent = out->sent < out->head_bytes ? 0 : out->sent - out->head_bytes;
+
+    while (out->summed < out->body_bytes && out->summed < sent + HR_FRAME_RUN) {
+        size_t left = out->body_bytes - out->summed;
+        size_t bytes = left < HR_FRAME_RUN ? left : HR_FRAME_RUN;
+
+        out->sum = sum_run(out, bytes);
+        out->summed += bytes;
+    }
+}
+
 /* Adds what may be sent of a message. False if there is more of it. */
-static bool add_message(struct hr_net *net, struct hr_net_out *out, struct gather *g)
+static bool add_message(struct hr_net_out *out, struct gather *g)
 {
     size_t skip = out->sent, room = out->bytes - out->sent;
     bool whole;
 
     if (out->part_count > 0) {
-        sum_ahead(net, out);
+        sum_ahead(out);
         if (out->summed < out->body_bytes)
             room = out->head_bytes + out->summed - out->sent;
     }
@@ -196,11 +206,11 @@ static bool add_message(struct hr_net *net, struct hr_net_out *out, struct gathe
 
 static size_t gather(struct hr_conn *conn, struct iovec *parts)
 {
-    struct gather g = {parts, 0};
+    struct gather g = {parts, 0, WRITE_PARTS};
 
     for (struct hr_net_out *out = conn->first; out != NULL && g.count < WRITE_PARTS;
          out = out->next)
-        if ((out->fd >= 0 && out != conn->first) || !add_message(conn->net, out, &g))
+        if ((out->fd >= 0 && out != conn->first) || !add_message(out, &g))
             break;
     return g.count;
 }

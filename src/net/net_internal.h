@@ -101,7 +101,6 @@ struct hr_net {
     bool accepts;           /* on_accept is added */
     char address[HR_NET_ADDRESS_MAX];
     char scratch[HR_NET_SCRATCH];
-    char run[HR_FRAME_RUN]; /* that lies in several parts */
 };
 
 /* accept.c. A listening socket, and its address with the port that was drawn.

@@ -324,6 +324,12 @@ uint64_t hr__frame_sum(uint64_t sum, const void *body, size_t bytes)
     return sum;
 }
 
+uint64_t hr__frame_sum_parts(uint64_t sum, const struct iovec *parts, size_t count)
+{
+    return count == 1 ? hr__hash64(parts[0].iov_base, parts[0].iov_len, sum)
+                      : hr__hash64_parts(parts, count, sum);
+}
+
 /* The hash covers the payload if that is no body: NULL. */
 static uint64_t
 write_head(const struct hr_frame *f, const void *payload, size_t bytes, char *to)

@@ -12,6 +12,8 @@
 #ifndef HR_WIRE_FRAME_H
 #define HR_WIRE_FRAME_H
 
+#include <sys/uio.h>
+
 #include "core/error.h"
 
 #define HR_FRAME_VERSION 4u
@@ -160,6 +162,8 @@ uint64_t hr__frame_write_body(const struct hr_frame *frame, size_t bytes, void *
 /* The hash of a body after `bytes` more bytes; of each call but the last a multiple of
  * HR_FRAME_RUN. It follows the body as HR_FRAME_TAIL bytes. */
 uint64_t hr__frame_sum(uint64_t sum, const void *body, size_t bytes);
+/* The same, of at most HR_FRAME_RUN bytes in parts. */
+uint64_t hr__frame_sum_parts(uint64_t sum, const struct iovec *parts, size_t count);
 
 /* Reads a header of HR_FRAME_HEAD bytes. HR_ERR_FORMAT; HR_ERR_UNSUPPORTED for another
  * version; HR_ERR_LIMIT for a payload larger than its type allows. The hash is checked
