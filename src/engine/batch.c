@@ -3,6 +3,7 @@
  */
 #include "engine/batch.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -42,6 +43,45 @@ struct hr_batch *hr__batch_create(const struct hr_schema *schema, const char *mo
     return batch;
 }
 
+struct hr_value hr__value_rows(const struct hr_value *value, int64_t from, int64_t count)
+{
+    struct hr_value rows = *value;
+    size_t bytes;
+
+    assert(value->kind == HR_VALUE_TENSOR && value->ndim > 0 &&
+           hr__value_contiguous(value));
+    assert(from >= 0 && count > 0 && from + count <= value->dims[0]);
+    bytes = value->bytes / (size_t)value->dims[0];
+    rows.data = (char *)value->data + (size_t)from * bytes;
+    rows.bytes = (size_t)count * bytes;
+    rows.dims[0] = count;
+    rows.owner = NULL;
+    return rows;
+}
+
+struct hr_batch *hr__batch_row(struct hr_batch *batch, int64_t row)
+{
+    struct hr_batch *one =
+        hr__malloc(sizeof *one + batch->field_count * sizeof *one->values);
+
+    if (one == NULL)
+        return NULL;
+    *one = (struct hr_batch){.refs = 1,
+                             .records = 1,
+                             .epoch = batch->epoch,
+                             .field_count = batch->field_count,
+                             .whole = hr_batch_ref(batch),
+                             .names = batch->names,
+                             .texts = batch->texts,
+                             .values = (struct hr_value *)(one + 1)};
+    for (size_t i = 0; i < batch->field_count; i++) {
+        one->values[i] = hr__value_rows(&batch->values[i], row, 1);
+        one->values[i].owner = hr_buffer_ref(batch->values[i].owner);
+        one->bytes += one->values[i].bytes;
+    }
+    return one;
+}
+
 enum hr_err hr__column_get(struct hr_pool *pool, const struct hr_out_field *field,
                            int64_t records, struct hr_buffer **ret_buffer)
 {
@@ -65,5 +105,6 @@ void hr_batch_unref(struct hr_batch *batch)
         return;
     for (size_t i = 0; i < batch->field_count; i++)
         hr__value_clear(&batch->values[i]);
+    hr_batch_unref(batch->whole);
     hr__free(batch);
 }

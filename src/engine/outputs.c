@@ -152,12 +152,14 @@ static const char *fingerprint_of(const struct hr_graph *graph, char *text)
     return hr_graph_fingerprint(graph, text) == HR_OK ? text : "";
 }
 
-/* `even`: another world may resume from it. */
-static enum hr_err print(const struct hr_outputs *outputs, uint64_t number, bool even,
-                         struct hr_str *out, struct hr_error *reterr)
+/* Of a run of `graph`, the outputs' own or their packs. `even`: another world may resume
+ * from it. */
+static enum hr_err
+print(const struct hr_outputs *outputs, const struct hr_graph *graph, uint64_t number,
+      bool even, struct hr_str *out, struct hr_error *reterr)
 {
     char fingerprint[HR_FINGERPRINT_BYTES];
-    struct hr_saved s = {.fingerprint = fingerprint_of(outputs->graph, fingerprint),
+    struct hr_saved s = {.fingerprint = fingerprint_of(graph, fingerprint),
                          .seed = outputs->options.seed,
                          .epoch = (uint64_t)outputs->options.epoch_first,
                          .records = hr__outputs_before(outputs, number),
@@ -174,7 +176,7 @@ static enum hr_err print(const struct hr_outputs *outputs, uint64_t number, bool
     }
     s.end_position = hr__state_step_end(s.world, outputs->step, s.position);
     hr__saved_print_head(&s, out);
-    hr__state_print_classes(outputs->graph, out);
+    hr__state_print_classes(graph, out);
     hr__str_add(out, "}");
     return hr__str_ok(out) ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
 }
@@ -184,7 +186,8 @@ enum hr_err hr__outputs_state(const struct hr_outputs *outputs, uint64_t number,
 {
     const struct hr_iter_options *o = &outputs->options;
 
-    return print(outputs, number, o->records_max == 0 || o->world == 1, out, reterr);
+    return print(outputs, outputs->graph, number, o->records_max == 0 || o->world == 1,
+                 out, reterr);
 }
 
 static enum hr_err locate(const struct hr_outputs *outputs, const struct hr_saved *s,
@@ -241,12 +244,72 @@ enum hr_err hr__outputs_resume(const struct hr_outputs *outputs, const char *sta
     return code;
 }
 
+/* ---- packs ---- */
+
+uint64_t
+hr__outputs_pack_size(const struct hr_outputs *outputs, size_t bytes, uint64_t most)
+{
+    const struct hr_graph *graph = outputs->graph;
+    const struct hr_schema *schema = &graph->nodes[graph->output].schema;
+    uint64_t size;
+    size_t record = 0;
+
+    if (schema->batch_rank > 0 || outputs->bare || schema->count == 0)
+        return 1;
+    for (uint32_t i = 0; i < graph->count; i++)
+        if (graph->nodes[i].op->learner.keeps != NULL)
+            return 1;
+    for (size_t f = 0; f < schema->count; f++) {
+        int64_t field = hr__field_bytes(&schema->fields[f]);
+
+        if (field <= 0 || schema->fields[f].ndim == HR_MAX_DIMS ||
+            (size_t)field > bytes - record)
+            return 1;
+        record += (size_t)field;
+    }
+    size = bytes / record;
+    return size < most ? size : most;
+}
+
+enum hr_err hr__outputs_pack(const struct hr_outputs *outputs, uint64_t size,
+                             struct hr_graph **ret_packed, struct hr_error *reterr)
+{
+    struct hr_iter_options options = outputs->options;
+    struct hr_doc *given = hr__doc_new(HR_DOC_MAP);
+    struct hr_epoch_size epoch;
+    struct hr_graph *packed;
+    enum hr_err code;
+
+    assert(outputs->step == 1 && !outputs->bare && size > 1);
+    if (given == NULL ||
+        hr__doc_set(given, "size", hr__doc_int((int64_t)size)) != HR_OK) {
+        hr__doc_destroy(given);
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    }
+    HR_TRY(hr__graph_insert(outputs->graph, outputs->graph->output, "batch.stack", given,
+                            &packed, reterr));
+    code = hr__graph_freeze(packed, reterr);
+    if (code == HR_OK)
+        code = hr__engine_epoch_size(packed, &options, &epoch, reterr);
+    if (code == HR_OK && epoch.records != (int64_t)outputs->records)
+        code = hr__fail(reterr, HR_ERR_UNSUPPORTED,
+                        "stacked, the graph's epochs have other records");
+    if (code == HR_OK)
+        *ret_packed = packed;
+    else
+        hr__graph_unref(packed);
+    return code;
+}
+
 /* ---- making some ---- */
 
-enum hr_err hr__outputs_open(const struct hr_outputs *outputs, uint64_t from,
-                             uint64_t until, struct hr_pool *pool, int nice,
-                             struct hr_engine **ret_engine, struct hr_error *reterr)
+enum hr_err
+hr__outputs_open(const struct hr_outputs *outputs, struct hr_graph *packed, uint64_t from,
+                 uint64_t until, struct hr_pool *pool, int nice,
+                 struct hr_engine **ret_engine, struct hr_error *reterr)
 {
+    struct hr_graph *graph =
+        packed != NULL ? packed : (struct hr_graph *)(uintptr_t)outputs->graph;
     struct hr_iter_options options = outputs->options;
     const struct hr_engine_place place = {
         .pool = pool, .bare = outputs->bare, .nice = nice};
@@ -255,14 +318,13 @@ enum hr_err hr__outputs_open(const struct hr_outputs *outputs, uint64_t from,
     uint64_t within;
 
     hr__str_init(&state);
-    code = print(outputs, from, options.world == 1, &state, reterr);
+    code = print(outputs, graph, from, options.world == 1, &state, reterr);
     if (code == HR_OK) {
         options.epoch_first = (int64_t)hr__outputs_epoch(outputs, from, &within);
         options.epochs = 1;
         options.records_max = (int64_t)hr__outputs_before(outputs, until);
         options.state = hr__str_text(&state);
-        code = hr__engine_open_in((struct hr_graph *)(uintptr_t)outputs->graph, &options,
-                                  &place, ret_engine, reterr);
+        code = hr__engine_open_in(graph, &options, &place, ret_engine, reterr);
     }
     hr__str_finish(&state);
     return code;

@@ -28,6 +28,19 @@ struct hr_outputs {
     uint64_t end;     /* batches of the run */
 };
 
+/* How many records may be made at once, of a run that delivers them one by one: as many
+ * as fit in `bytes`, at most `most`. 1: no more, since their sizes differ, they are
+ * large, batches have several records, or a node keeps records in a cache, which a
+ * second graph would not share. */
+uint64_t
+hr__outputs_pack_size(const struct hr_outputs *outputs, size_t bytes, uint64_t most);
+/* The run's graph with its records stacked, `size` at a time: the rows of its batches are
+ * the batches of the run. Frozen; the caller releases it. HR_ERR_UNSUPPORTED: its epochs
+ * have other records. */
+HR_CHECK enum hr_err
+hr__outputs_pack(const struct hr_outputs *outputs, uint64_t size,
+                 struct hr_graph **ret_packed, struct hr_error *reterr);
+
 /* The graph is frozen. HR_ERR_UNSUPPORTED, which names the node, for graphs and options
  * whose batches cannot be made one by one. */
 HR_CHECK enum hr_err
@@ -54,12 +67,13 @@ hr__outputs_resume(const struct hr_outputs *outputs, const char *state,
                    uint64_t *ret_number, struct hr_error *reterr);
 
 /* Opens an engine that delivers the batches [from, until), which are of one epoch, with
- * the options' threads and memory. `pool`, or NULL, and `nice`: as of struct
- * hr_engine_place. */
+ * the options' threads and memory. `packed`, unless NULL, is from hr__outputs_pack: the
+ * engine delivers its batches, whose rows these are. `pool`, or NULL, and `nice`: as of
+ * struct hr_engine_place. */
 struct hr_engine;
 HR_CHECK enum hr_err
-hr__outputs_open(const struct hr_outputs *outputs, uint64_t from, uint64_t until,
-                 struct hr_pool *pool, int nice, struct hr_engine **ret_engine,
-                 struct hr_error *reterr);
+hr__outputs_open(const struct hr_outputs *outputs, struct hr_graph *packed, uint64_t from,
+                 uint64_t until, struct hr_pool *pool, int nice,
+                 struct hr_engine **ret_engine, struct hr_error *reterr);
 
 #endif

@@ -125,13 +125,53 @@ static void check_parts(const struct hr_outputs *outputs, const struct known *kn
         rest = outputs->batches - within;
         until = until < from + rest ? until : from + rest;
         until = until < outputs->end ? until : outputs->end;
-        CHECK_OK(hr__outputs_open(outputs, from, until, pool, 0, &engine, NULL));
+        CHECK_OK(hr__outputs_open(outputs, NULL, from, until, pool, 0, &engine, NULL));
         for (uint64_t i = from; i < until; i++)
             check_batch(engine, &known[i]);
         check_made(engine, &known[from], until - from);
         hr__engine_close(engine);
     }
     hr_pool_unref(pool);
+}
+
+/* Rows of packs that begin anywhere are the batches of the run. */
+static void check_packs(const struct hr_outputs *outputs, const struct known *known,
+                        struct hr_rng *rng)
+{
+    uint64_t size = hr__outputs_pack_size(outputs, 4096, 2 + hr__rng_below(rng, 9));
+    struct hr_graph *packed;
+
+    if (size == 1)
+        return;
+    CHECK_OK(hr__outputs_pack(outputs, size, &packed, NULL));
+    for (int trial = 0; trial < 12 && outputs->end > 0; trial++) {
+        uint64_t from = hr__rng_below(rng, outputs->end), within, until, at = from;
+        struct hr_engine *engine;
+
+        hr__outputs_epoch(outputs, from, &within);
+        until = from + 1 + hr__rng_below(rng, outputs->batches - within);
+        until = until < outputs->end ? until : outputs->end;
+        CHECK_OK(hr__outputs_open(outputs, packed, from, until, NULL, 0, &engine, NULL));
+        while (at < until) {
+            struct hr_batch *batch;
+
+            CHECK_OK(hr__engine_next(engine, UINT64_MAX, &batch, NULL));
+            CHECK(hr_batch_records(batch) <= (int64_t)size);
+            for (int64_t i = 0; i < hr_batch_records(batch); i++) {
+                struct hr_batch *row = hr__batch_row(batch, i);
+                struct known k = known_of(row);
+
+                CHECK(k.hash == known[at].hash && k.epoch == known[at].epoch);
+                CHECK_EQ_INT(k.records, known[at].records);
+                hr_batch_unref(row);
+                at++;
+            }
+            hr_batch_unref(batch);
+        }
+        CHECK_EQ_INT(at, until);
+        hr__engine_close(engine);
+    }
+    hr_graph_unref(packed);
 }
 
 static void check_states(struct hr_graph *graph, const struct hr_outputs *outputs,
@@ -166,6 +206,7 @@ check(const char *text, const struct hr_iter_options *options, struct hr_rng *rn
         check_failed(__FILE__, __LINE__, "%s", error.message);
     CHECK_EQ_INT(run_whole(graph, options, &outputs, known), outputs.end);
     check_parts(&outputs, known, rng);
+    check_packs(&outputs, known, rng);
     check_states(graph, &outputs, known, rng);
     hr_graph_unref(graph);
 }
@@ -176,6 +217,9 @@ TEST(any_batches_made_by_themselves_are_those_of_the_run)
         GRAPH(RANGE(103) SHUFFLE BATCH(8)),
         GRAPH(RANGE(103) SHUFFLE "  - batch.stack: {size: 8, drop_last: true}\n"),
         GRAPH(RANGE(40) SHUFFLE),
+        GRAPH("  - source.range: {n: 77, field: label}\n" SHUFFLE
+              "  - tensor.one_hot: {classes: 80}\n"),
+        GRAPH(RANGE(30) "  - order.repeat: {count: 2}\n" SHUFFLE),
         GRAPH(RANGE(60) "  - order.take: {count: 37}\n" BATCH(5)),
         GRAPH(RANGE(30) "  - order.repeat: {count: 2}\n" SHUFFLE BATCH(7)),
         GRAPH(RANGE(5) BATCH(64)),

@@ -16,9 +16,9 @@
 #include "core/str.h"
 #include "svc/compression.h"
 
-#define RANGES_MAX 256u /* leases of a job at a time */
-#define KNOWN_MAX 16u   /* of those, leases of what a worker keeps */
-#define LEASE_MAX 4096u /* batches of a lease */
+#define RANGES_MAX 256u  /* leases of a job at a time */
+#define KNOWN_MAX 16u    /* of those, leases of what a worker keeps */
+#define LEASE_MAX 16384u /* batches of a lease */
 #define TARGET_NS (200 * HR_FLEET_MS)
 #define TTL_NS (60000 * HR_FLEET_MS)
 #define SERVED_NS (5000 * HR_FLEET_MS)

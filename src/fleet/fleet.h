@@ -16,8 +16,8 @@
 #define HR_FLEET_FULL_NS (500 * HR_FLEET_MS)     /* the same, to a full dispatcher */
 #define HR_FLEET_QUEUE_MAX ((size_t)1 << 20)     /* control messages of a connection */
 #define HR_FLEET_WINDOW                                                                  \
-    4096u /* positions beyond a client's cursor that may be leased                       \
-           */
+    16384u /* positions beyond a client's cursor that may be leased                      \
+            */
 
 #define HR_FLEET_TEAM_MAX HR_ACTION_WORKERS_MAX /* workers that a client uses */
 

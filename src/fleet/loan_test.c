@@ -204,7 +204,7 @@ TEST(a_parcel_reads_with_its_tensors_where_they_are)
     CHECK_OK(hr__engine_open_in(graph, &options, &(struct hr_engine_place){.pool = pool},
                                 &engine, NULL));
     CHECK_OK(hr__engine_next(engine, UINT64_MAX, &batch, NULL));
-    CHECK_OK(hr__parcel_write(&(struct hr_parcel_item){batch, NULL}, 1, NULL, pool,
+    CHECK_OK(hr__parcel_write(&(struct hr_parcel_item){.batch = batch}, 1, NULL, pool,
                               &pieces, NULL));
     CHECK_EQ_INT(pieces.count, 2);
     CHECK(hr__buffer_segment(pieces.parts[1].owner, &offset) != NULL);

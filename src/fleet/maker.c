@@ -23,6 +23,8 @@
 #define PATIENCE_NS (10 * HR_FLEET_MS)  /* a batch may take, until others get theirs */
 #define NICE_STEP 1.25                  /* of the cores that a thread gets: sched(7) */
 #define LOOK_MIN_NS HR_FLEET_MS         /* between looks at whether others want some */
+#define PACK_MIN 8                      /* records; fewer do not pay */
+#define PACK_NS (2 * HR_FLEET_MS)       /* in which a pack of them came, one by one */
 #define LOOK_MAX_NS (50 * HR_FLEET_MS)  /* and at whether to stop */
 /* How long the threads of a range have to end, which others wait for; and those of all
  * ranges and openings, when the worker stops. */
@@ -58,7 +60,8 @@ static void close_range(struct hr_worker_process *w, struct hr_worker_range *ran
         return;
     (void)!hr__engine_stop(range->engine, within_ns, NULL);
     hr__engine_close(range->engine);
-    hr__graph_rest(job->graph);
+    hr__graph_rest(range->packed != NULL ? range->packed : job->graph);
+    hr_batch_unref(range->rows);
     *range = (struct hr_worker_range){0};
     drop_hold(w, job);
 }
@@ -162,6 +165,7 @@ open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next
            uint64_t until, struct hr_worker_range **ret_range, struct hr_error *reterr)
 {
     struct hr_worker_range *range = free_range(w);
+    struct hr_graph *packed;
     uint64_t within, epoch_end;
     int nice;
 
@@ -170,15 +174,19 @@ open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next
         return HR_OK;
     hr__net_lock(w->base.net);
     nice = nice_of(w, job);
+    packed = job->packed;
     hr__net_unlock(w->base.net);
     (void)hr__outputs_epoch(&job->outputs, next, &within);
     epoch_end = next - within + job->outputs.batches;
     until = until < epoch_end ? until : epoch_end;
-    HR_TRY(hr__outputs_open(&job->outputs, next, until, job->pool, nice, &range->engine,
-                            reterr));
+    HR_TRY(hr__outputs_open(&job->outputs, packed, next, until, job->pool, nice,
+                            &range->engine, reterr));
     range->job = job;
-    range->next = next;
+    range->packed = packed;
+    range->first = range->next = next;
     range->until = until;
+    range->opened_ns = hr__now_ns();
+    range->nice = nice;
     range->used = ++w->clock;
     hr__net_lock(w->base.net);
     job->holds++;
@@ -191,6 +199,13 @@ open_range(struct hr_worker_process *w, struct hr_worker_job *job, uint64_t next
 /* ---- batches ---- */
 
 static bool serve_next(struct hr_worker_process *w);
+
+/* A batch, or the pack that it is a row of. Owns a reference. */
+struct item {
+    struct hr_batch *batch;
+    bool is_row;
+    int64_t row;
+};
 
 /* Who waits for a batch. */
 struct asker {
@@ -255,28 +270,94 @@ static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_rang
     return code;
 }
 
-/* NULL: it is not there yet, and another frame waits already, perhaps for it. */
-static enum hr_err make_batch(struct hr_worker_process *w, struct hr_worker_job *job,
-                              const struct asker *asker, uint64_t number, uint64_t until,
-                              struct hr_batch **ret_batch, struct hr_error *reterr)
+/* A pack could not be made: the batches that are left are made one by one, so that those
+ * before a bad record are delivered and its error comes in its place. */
+static enum hr_err unpack_range(struct hr_worker_range *range, struct hr_error *reterr)
+{
+    struct hr_worker_job *job = range->job;
+    struct hr_engine *engine;
+
+    HR_TRY(hr__outputs_open(&job->outputs, NULL, range->next, range->until, job->pool,
+                            range->nice, &engine, reterr));
+    (void)!hr__engine_stop(range->engine, CLOSE_NS, NULL);
+    hr__engine_close(range->engine);
+    hr__graph_rest(range->packed);
+    range->engine = engine;
+    range->packed = NULL;
+    return HR_OK;
+}
+
+/* As next_batch(), for batches that may be rows of packs. */
+static enum hr_err
+next_item(struct hr_worker_process *w, struct hr_worker_range *range,
+          const struct asker *asker, struct item *ret_item, struct hr_error *reterr)
+{
+    enum hr_err code = HR_OK;
+
+    if (range->rows == NULL) {
+        code = next_batch(w, range, asker, &ret_item->batch, reterr);
+        if (range->packed != NULL && code != HR_OK && code != HR_ERR_CANCELLED) {
+            HR_TRY(unpack_range(range, reterr));
+            code = next_batch(w, range, asker, &ret_item->batch, reterr);
+        }
+        if (range->packed == NULL || ret_item->batch == NULL)
+            return code;
+        HR_KILL_POINT("pack.made");
+        range->rows = ret_item->batch;
+        range->row = 0;
+    }
+    ret_item->is_row = true;
+    ret_item->row = range->row++;
+    ret_item->batch = range->rows;
+    if (range->row == hr_batch_records(range->rows))
+        range->rows = NULL;
+    else
+        hr_batch_ref(range->rows);
+    return HR_OK;
+}
+
+/* A range has ended: whether its records came fast enough for packs. */
+static void
+consider_packs(struct hr_worker_process *w, const struct hr_worker_range *range)
+{
+    struct hr_worker_job *job = range->job;
+    uint64_t size, ns = hr__now_ns() - range->opened_ns;
+
+    if (job->packing)
+        return;
+    size = hr__outputs_pack_size(&job->outputs, FRAME_BYTES, FRAME_POSITIONS_MAX);
+    if (size < PACK_MIN || (double)ns * (double)size >
+                               (double)PACK_NS * (double)(range->until - range->first))
+        return;
+    hr__net_lock(w->base.net);
+    hr__worker_pack(w, job, size);
+    hr__net_unlock(w->base.net);
+}
+
+/* No batch: it is not there yet, and another frame waits already, perhaps for it. */
+static enum hr_err make_item(struct hr_worker_process *w, struct hr_worker_job *job,
+                             const struct asker *asker, uint64_t number, uint64_t until,
+                             struct item *ret_item, struct hr_error *reterr)
 {
     struct hr_worker_range *range = find_range(w, job, number);
     enum hr_err code;
 
+    *ret_item = (struct item){.batch = NULL};
     if (number >= job->outputs.end)
         return hr__fail(reterr, HR_ERR_RANGE, "the run has no batch %llu",
                         (unsigned long long)number);
-    *ret_batch = NULL;
     if (range == NULL)
         HR_TRY(open_range(w, job, number, until, &range, reterr));
     if (range == NULL || range->waits) /* for this batch, for another client */
         return HR_OK;
-    code = next_batch(w, range, asker, ret_batch, reterr);
+    code = next_item(w, range, asker, ret_item, reterr);
     range->used = ++w->clock;
-    range->begun = code == HR_OK && *ret_batch == NULL;
+    range->begun = code == HR_OK && ret_item->batch == NULL;
     if (range->begun)
         return HR_OK;
     range->next++;
+    if (code == HR_OK && range->next == range->until)
+        consider_packs(w, range);
     if (code != HR_OK || range->next == range->until)
         close_range(w, range, CLOSE_NS);
     return code;
@@ -314,17 +395,19 @@ struct making {
     struct hr_batch *batches[FRAME_POSITIONS_MAX]; /* NULL: that one failed */
     struct hr_parcel_item items[FRAME_POSITIONS_MAX];
     uint32_t count;
-    struct hr_error last; /* that no batch follows */
+    struct hr_error last;  /* that no batch follows */
+    struct hr_error error; /* of the item that is added; to clear it for each is slow */
 };
 
 /* The next item failed. Batches end with its error; of a bad record the client learns
  * only that, and others follow. */
-static void add_failure(struct making *m, bool bare, const struct hr_error *error)
+static void add_failure(struct making *m, bool bare)
 {
-    if (bare && error->record > 0)
+    if (bare && m->error.record > 0)
         m->items[m->count].error = NULL;
     else
-        m->last = *error;
+        m->last = m->error;
+    m->error = (struct hr_error){0};
 }
 
 /* The first items are those that were made for other clients. */
@@ -345,40 +428,54 @@ static void take_kept(struct hr_worker_process *w, struct making *m,
             break;
         m->common = true;
         m->batches[m->count] = batch;
-        m->items[m->count] = (struct hr_parcel_item){batch, &m->last};
+        m->items[m->count] = (struct hr_parcel_item){.batch = batch, .error = &m->last};
         m->count++;
     }
     w->shared += m->count;
     hr__net_unlock(w->base.net);
 }
 
-/* Others may need the batch that was made for this client. */
-static void keep(struct hr_worker_process *w, struct making *m, struct hr_worker_job *job,
-                 uint64_t number, struct hr_batch *batch)
+/* Others may need the batch that was made for this client. They get one of its own. */
+static enum hr_err
+keep(struct hr_worker_process *w, struct making *m, struct hr_worker_job *job,
+     uint64_t number, struct item *item, struct hr_error *reterr)
 {
+    if (item->is_row) {
+        struct hr_batch *batch = hr__batch_row(item->batch, item->row);
+
+        if (batch == NULL)
+            return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+        hr_batch_unref(item->batch);
+        *item = (struct item){.batch = batch};
+    }
     hr__net_lock(w->base.net);
-    m->common |= hr__shelf_put(&job->shelf, &w->keep, number, m->follower, batch);
+    m->common |= hr__shelf_put(&job->shelf, &w->keep, number, m->follower, item->batch);
     hr__net_unlock(w->base.net);
+    return HR_OK;
 }
 
 /* False if it is not there yet, and the frame must end. */
 static bool add_item(struct hr_worker_process *w, struct making *m,
                      struct hr_worker_job *job, const struct hr_serve_task *task)
 {
-    struct hr_batch **batch = &m->batches[m->count];
-    struct hr_error error = {0};
+    struct item item = {.batch = NULL};
 
-    m->items[m->count] = (struct hr_parcel_item){NULL, &m->last};
+    m->items[m->count] = (struct hr_parcel_item){.error = &m->last};
     if (m->last.code == HR_OK) {
         uint64_t number = task->position + m->count;
+        enum hr_err code;
 
-        if (make_batch(w, job, &m->asker, number, task->until, batch, &error) != HR_OK)
-            add_failure(m, job->outputs.bare, &error);
-        else if (*batch == NULL)
+        code = make_item(w, job, &m->asker, number, task->until, &item, &m->error);
+        if (code == HR_OK && item.batch == NULL)
             return false;
-        if (*batch != NULL && m->is_shared)
-            keep(w, m, job, number, *batch);
-        m->items[m->count].batch = *batch;
+        if (code == HR_OK && m->is_shared)
+            code = keep(w, m, job, number, &item, &m->error);
+        if (code != HR_OK)
+            add_failure(m, job->outputs.bare);
+        m->batches[m->count] = item.batch;
+        m->items[m->count].batch = code == HR_OK ? item.batch : NULL;
+        m->items[m->count].is_row = code == HR_OK && item.is_row;
+        m->items[m->count].row = item.row;
     }
     m->count++;
     return true;
@@ -391,7 +488,7 @@ static void write_pieces(struct hr_worker_process *w, struct making *m,
     if (hr__parcel_write(m->items, m->count, records, w->pool, pieces, reterr) == HR_OK)
         return;
     for (uint32_t i = 0; i < m->count; i++)
-        m->items[i] = (struct hr_parcel_item){NULL, reterr};
+        m->items[i] = (struct hr_parcel_item){.error = reterr};
     (void)!hr__parcel_write(m->items, m->count, records, w->pool, pieces, NULL);
 }
 

@@ -36,9 +36,12 @@ struct hr_worker_opening {
     bool local; /* for a client on this host */
     char *text; /* the job's */
     size_t bytes;
-    bool ended;           /* under the worker's lock */
-    pthread_mutex_t lock; /* held while the job gets what was made */
-    bool left;            /* the worker has ended; under `lock` */
+    /* Unless 0: the job is open, and a graph is wanted that makes packs of this size. */
+    uint64_t pack;
+    struct hr_graph *plain; /* then, the job's */
+    bool ended;             /* under the worker's lock */
+    pthread_mutex_t lock;   /* held while the job gets what was made */
+    bool left;              /* the worker has ended; under `lock` */
     /* Made: */
     struct hr_graph *graph;
     struct hr_outputs outputs;
@@ -71,6 +74,7 @@ create(struct hr_worker_process *w, struct hr_worker_job *job, bool local)
 static void destroy(struct hr_worker_opening *opening)
 {
     hr__graph_unref(opening->graph);
+    hr__graph_unref(opening->plain);
     hr_pool_unref(opening->pool);
     pthread_mutex_destroy(&opening->lock);
     hr__free(opening->text);
@@ -105,6 +109,22 @@ static enum hr_err open_graph(struct hr_worker_opening *opening, struct hr_error
 
 /* ---- threads ---- */
 
+static void give_job(struct hr_worker_opening *opening)
+{
+    struct hr_worker_process *w = opening->worker;
+    struct hr_worker_job *job = opening->job;
+
+    if (opening->error.code != HR_OK)
+        hr__error_prefix(&opening->error, "worker %s cannot run the graph", w->address);
+    job->error = opening->error;
+    job->graph = opening->graph;
+    opening->graph = NULL;
+    job->outputs = opening->outputs;
+    job->pool = opening->pool;
+    opening->pool = NULL;
+    job->opened = true;
+}
+
 /* The job gets what was made, or why it was not. */
 static void hand_over(struct hr_worker_opening *opening)
 {
@@ -112,15 +132,12 @@ static void hand_over(struct hr_worker_opening *opening)
     struct hr_worker_job *job = opening->job;
 
     hr__net_lock(w->base.net);
-    if (opening->error.code != HR_OK)
-        hr__error_prefix(&opening->error, "worker %s cannot run the graph", w->address);
-    job->error = opening->error;
-    job->graph = opening->graph;
-    job->outputs = opening->outputs;
-    job->pool = opening->pool;
-    opening->graph = NULL;
-    opening->pool = NULL;
-    job->opened = true;
+    if (opening->pack == 0) {
+        give_job(opening);
+    } else { /* without it, records are made one by one */
+        job->packed = opening->graph;
+        opening->graph = NULL;
+    }
     opening->ended = true;
     for (uint32_t i = 1; i <= w->peers_max; i++) /* others may wait for a thread */
         w->role.clients[i].waiting = false;
@@ -136,7 +153,12 @@ static void *run_opening(void *user)
     struct hr_error error = {0};
     bool left;
 
-    if (open_graph(opening, &error) != HR_OK)
+    enum hr_err code;
+
+    code = opening->pack > 0 ? hr__outputs_pack(&opening->outputs, opening->pack,
+                                                &opening->graph, &error)
+                             : open_graph(opening, &error);
+    if (code != HR_OK)
         opening->error = error;
     HR_KILL_POINT("graph.opened");
     pthread_mutex_lock(&opening->lock);
@@ -166,27 +188,53 @@ static struct hr_worker_opening **find_free(struct hr_worker_process *w)
     return NULL;
 }
 
+/* Under the lock. Takes the opening, also on failure. */
+static enum hr_err start(struct hr_worker_opening *opening, struct hr_worker_opening **at,
+                         struct hr_error *reterr)
+{
+    enum hr_err code;
+
+    if (opening == NULL)
+        return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+    code = hr__thread_start(&opening->thread, "hr-opener", run_opening, opening, reterr);
+    if (code != HR_OK) {
+        destroy(opening);
+        return code;
+    }
+    *at = opening;
+    opening->job->holds++;
+    return HR_OK;
+}
+
 /* Under the lock. Without a free thread it is tried again when one has ended. */
 static void
 begin_opening(struct hr_worker_process *w, struct hr_worker_job *job, bool local)
+{
+    struct hr_worker_opening **at = find_free(w);
+
+    if (at == NULL)
+        return;
+    if (start(create(w, job, local), at, &job->error) == HR_OK)
+        job->opening = true;
+    else
+        job->opened = true;
+}
+
+void hr__worker_pack(struct hr_worker_process *w, struct hr_worker_job *job,
+                     uint64_t size)
 {
     struct hr_worker_opening **at = find_free(w), *opening;
 
     if (at == NULL)
         return;
-    opening = create(w, job, local);
-    if (opening == NULL)
-        hr__fail(&job->error, HR_ERR_MEMORY, "out of memory");
-    if (opening == NULL || hr__thread_start(&opening->thread, "hr-opener", run_opening,
-                                            opening, &job->error) != HR_OK) {
-        if (opening != NULL)
-            destroy(opening);
-        job->opened = true;
-        return;
+    opening = create(w, job, false);
+    if (opening != NULL) {
+        opening->pack = size;
+        opening->outputs = job->outputs;
+        opening->plain = job->graph;
+        hr__graph_ref(job->graph);
     }
-    *at = opening;
-    job->opening = true;
-    job->holds++;
+    job->packing = start(opening, at, NULL) == HR_OK;
 }
 
 bool hr__worker_has_opened(struct hr_worker_process *w, uint32_t client)

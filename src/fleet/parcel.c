@@ -16,7 +16,7 @@
 
 static const char magic[8] = {'H', 'R', 'P', 'A', 'R', 'C', 'E', 'L'};
 
-enum kind { BATCH, FAILURE, FAILED };
+enum kind { BATCH, FAILURE, FAILED, ROWS };
 
 struct head {
     char magic[8];
@@ -141,15 +141,17 @@ static enum hr_err read_failure(const char *from, size_t bytes, struct hr_error 
 
 /* ---- batches ---- */
 
-/* A batch knows names, values and which texts are text: its schema for the wire. */
-static void schema_of(const struct hr_batch *batch, struct hr_schema *ret)
+/* A batch knows names, values and which texts are text: its schema for the wire. Its
+ * `values` may be some of their rows. */
+static void schema_of(const struct hr_batch *batch, const struct hr_value *values,
+                      struct hr_schema *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->records = -1;
     ret->batch_rank = 1;
     ret->count = batch->field_count;
     for (size_t i = 0; i < batch->field_count; i++) {
-        const struct hr_value *value = &batch->values[i];
+        const struct hr_value *value = &values[i];
         struct hr_field *field = &ret->fields[i];
         bool ragged = value->kind == HR_VALUE_RAGGED;
 
@@ -202,25 +204,47 @@ struct writing {
     struct group groups[HR_PARCEL_ITEMS_MAX];
     struct hr_schema schema;
     struct hr_wire_writer writer;
+    struct hr_value rows[HR_SCHEMA_FIELDS_MAX];   /* of a group of rows; borrowed */
     struct hr_wire_far far[HR_SCHEMA_FIELDS_MAX]; /* payloads that are not written */
     size_t far_count;
     struct hr_wire_record records[HR_PARCEL_ITEMS_MAX];
 };
 
+/* Of its block. */
+static size_t records_of(const struct group *group)
+{
+    return group->items[0].is_row ? 1 : group->count;
+}
+
+/* A group of rows is one record: these rows of each field. */
+static void take_rows(struct writing *w, const struct group *group)
+{
+    const struct hr_batch *pack = group->items[0].batch;
+
+    for (size_t f = 0; f < pack->field_count; f++) {
+        w->rows[f] =
+            hr__value_rows(&pack->values[f], group->items[0].row, (int64_t)group->count);
+        w->rows[f].owner = pack->values[f].owner;
+    }
+    w->records[0] = (struct hr_wire_record){.values = w->rows};
+}
+
 /* Room for what is written about a group; its writer is to be finished. */
 static enum hr_err
 begin_group(struct writing *w, const struct group *group, struct hr_error *reterr)
 {
-    const struct hr_batch *first = group->items[0].batch;
+    const struct hr_parcel_item *first = &group->items[0];
 
+    for (size_t i = 0; i < records_of(group); i++)
+        w->records[i] = (struct hr_wire_record){.values = group->items[i].batch->values};
+    if (first->is_row)
+        take_rows(w, group);
     if (w->given != NULL)
         w->schema = *w->given;
     else
-        schema_of(first, &w->schema);
-    for (size_t i = 0; i < group->count; i++)
-        w->records[i] = (struct hr_wire_record){.values = group->items[i].batch->values};
+        schema_of(first->batch, w->records[0].values, &w->schema);
     HR_TRY(hr__wire_writer_init(&w->writer, &w->schema, true, reterr));
-    if (w->group_count == 1 && group->count == 1) {
+    if (w->group_count == 1 && records_of(group) == 1) {
         w->writer.far = w->far;
         w->writer.far_min = FAR_MIN;
     }
@@ -240,7 +264,7 @@ measure(struct writing *w, struct group *group, struct hr_error *reterr)
     }
     code = begin_group(w, group, reterr);
     if (code == HR_OK)
-        group->bytes = hr__wire_block_bytes(&w->writer, w->records, group->count);
+        group->bytes = hr__wire_block_bytes(&w->writer, w->records, records_of(group));
     hr__wire_writer_finish(&w->writer);
     return code;
 }
@@ -257,10 +281,23 @@ static enum hr_err write_group(struct writing *w, const struct group *group, cha
     }
     code = begin_group(w, group, reterr);
     if (code == HR_OK)
-        code = hr__wire_block_write(&w->writer, w->records, group->count, to, reterr);
+        code =
+            hr__wire_block_write(&w->writer, w->records, records_of(group), to, reterr);
     w->far_count = w->writer.far_count;
     hr__wire_writer_finish(&w->writer);
     return code;
+}
+
+/* Whether an item belongs to the entry of the one before it. */
+static bool joins(const struct writing *w, const struct hr_parcel_item *before,
+                  const struct hr_parcel_item *item)
+{
+    if (item->batch == NULL || before->batch == NULL)
+        return item->batch == before->batch && item->error == before->error;
+    if (item->is_row || before->is_row)
+        return item->is_row && before->is_row && item->batch == before->batch &&
+               item->row == before->row + 1;
+    return w->given != NULL || is_alike(item->batch, before->batch);
 }
 
 static void
@@ -268,13 +305,7 @@ group_items(struct writing *w, const struct hr_parcel_item *items, size_t count)
 {
     w->group_count = 0;
     for (size_t i = 0; i < count; i++) {
-        bool joins =
-            i > 0 && (items[i].batch == NULL) == (items[i - 1].batch == NULL) &&
-            (items[i].batch == NULL
-                 ? items[i].error == items[i - 1].error
-                 : w->given != NULL || is_alike(items[i].batch, items[i - 1].batch));
-
-        if (joins)
+        if (i > 0 && joins(w, &items[i - 1], &items[i]))
             w->groups[w->group_count - 1].count++;
         else
             w->groups[w->group_count++] = (struct group){.items = &items[i], .count = 1};
@@ -286,7 +317,7 @@ static enum hr_err measure_all(struct writing *w, size_t *ret_total, size_t *ret
                                struct hr_error *reterr)
 {
     size_t total = table_bytes(w->group_count);
-    const struct hr_batch *only = w->groups[0].items[0].batch;
+    const struct group *only = &w->groups[0];
 
     *ret_far = 0;
     for (size_t i = 0; i < w->group_count; i++) {
@@ -298,17 +329,22 @@ static enum hr_err measure_all(struct writing *w, size_t *ret_total, size_t *ret
                             "bytes; make batches smaller",
                             HR_FRAME_DATA_MAX);
     }
-    if (w->group_count == 1 && w->groups[0].count == 1 && only != NULL)
-        for (size_t f = 0; f < only->field_count; f++)
-            *ret_far +=
-                hr__wire_is_far(&only->values[f], FAR_MIN) ? only->values[f].bytes : 0;
+    if (w->group_count == 1 && only->items[0].batch != NULL && records_of(only) == 1)
+        for (size_t f = 0; f < only->items[0].batch->field_count; f++) {
+            const struct hr_value *value = &w->records[0].values[f];
+
+            *ret_far += hr__wire_is_far(value, FAR_MIN) ? value->bytes : 0;
+        }
     *ret_total = total;
     return HR_OK;
 }
 
 static enum kind kind_of(const struct hr_parcel_item *item)
 {
-    return item->batch != NULL ? BATCH : item->error != NULL ? FAILURE : FAILED;
+    return item->is_row          ? ROWS
+           : item->batch != NULL ? BATCH
+           : item->error != NULL ? FAILURE
+                                 : FAILED;
 }
 
 static enum hr_err
@@ -419,6 +455,8 @@ struct hr_parcel {
     struct entry entry;
     struct hr_wire_block block; /* of batches, open if `is_open` */
     bool is_open;
+    struct hr_batch
+        *rows; /* an open entry's whose batches are the rows of this; or NULL */
     bool fits; /* it is known to have the schema of the records that are wanted */
 };
 
@@ -445,7 +483,7 @@ static enum hr_err check_table(const struct hr_buffer *buffer, size_t far_bytes,
     for (size_t i = 0; i < head->entries; i++) {
         struct entry entry = entry_at(buffer, i);
 
-        if (entry.at != after || entry.kind > FAILED || entry.count == 0 ||
+        if (entry.at != after || entry.kind > ROWS || entry.count == 0 ||
             (entry.kind == FAILED && entry.bytes > 0) || entry.bytes > bytes - after ||
             hr__wire_align(entry.bytes) > bytes - after)
             return malformed(reterr, "its table");
@@ -478,14 +516,15 @@ static enum hr_err check(const struct hr_buffer *buffer, size_t far_bytes, size_
     return check_table(buffer, far_bytes, &head, reterr);
 }
 
-/* Only a batch of its own has payloads elsewhere: they end the block. */
+/* Only a batch or a pack of its own has payloads elsewhere: they end the block. */
 static enum hr_err set_far(struct hr_parcel *parcel, const struct hr_wire_far *far,
                            size_t count, struct hr_error *reterr)
 {
     size_t near = hr_buffer_bytes(parcel->buffer), place = near - parcel->entry.at;
 
-    if (count > 0 &&
-        (parcel->count > 1 || parcel->entry.kind != BATCH || near % HR_WIRE_ALIGN != 0))
+    if (count > 0 && (parcel->entries > 1 || near % HR_WIRE_ALIGN != 0 ||
+                      !(parcel->entry.kind == ROWS ||
+                        (parcel->entry.kind == BATCH && parcel->count == 1))))
         return malformed(reterr, "payloads elsewhere");
     parcel->far_count = count;
     for (size_t i = 0; i < count; i++) {
@@ -527,6 +566,8 @@ static void close_entry(struct hr_parcel *parcel)
 {
     if (parcel->is_open)
         hr__wire_block_close(&parcel->block);
+    hr_batch_unref(parcel->rows);
+    parcel->rows = NULL;
     parcel->is_open = parcel->fits = false;
 }
 
@@ -593,7 +634,7 @@ static enum hr_err open_entry(struct hr_parcel *parcel, struct hr_error *reterr)
     if (owner == NULL)
         return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
     code = open_block(parcel, owner, &keep->arena, reterr);
-    if (code == HR_OK && parcel->block.count != entry->count)
+    if (code == HR_OK && parcel->block.count != (entry->kind == ROWS ? 1 : entry->count))
         code = malformed(reterr, "a wrong number of batches");
     if (code != HR_OK)
         hr__wire_block_close(&parcel->block);
@@ -652,6 +693,35 @@ make_batch(const struct hr_wire_block *block, size_t at, int64_t records,
     return code;
 }
 
+static bool has_lists(const struct hr_batch *batch)
+{
+    for (size_t f = 0; f < batch->field_count; f++)
+        if (batch->values[f].kind != HR_VALUE_TENSOR)
+            return true;
+    return false;
+}
+
+/* The batch that is row `at` of the entry's only record. */
+static enum hr_err get_row(struct hr_parcel *parcel, size_t at, int64_t records,
+                           struct hr_batch **ret_batch, struct hr_error *reterr)
+{
+    if (parcel->rows == NULL) {
+        struct hr_batch *rows;
+
+        HR_TRY(
+            make_batch(&parcel->block, 0, (int64_t)parcel->entry.count, &rows, reterr));
+        if (has_lists(rows)) {
+            hr_batch_unref(rows);
+            return malformed(reterr, "rows of a field of lists");
+        }
+        parcel->rows = rows;
+    }
+    if (records != 1)
+        return malformed(reterr, "a field has a wrong number of records");
+    *ret_batch = hr__batch_row(parcel->rows, (int64_t)at);
+    return *ret_batch != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
+}
+
 enum hr_err hr__parcel_get(struct hr_parcel *parcel, size_t at, int64_t records,
                            struct hr_batch **ret_batch, struct hr_error *reterr)
 {
@@ -665,6 +735,8 @@ enum hr_err hr__parcel_get(struct hr_parcel *parcel, size_t at, int64_t records,
     if (entry->kind == FAILED)
         return malformed(reterr, "a record instead of a batch");
     HR_TRY(open_entry(parcel, reterr));
+    if (entry->kind == ROWS)
+        return get_row(parcel, at - parcel->first, records, ret_batch, reterr);
     return make_batch(&parcel->block, at - parcel->first, records, ret_batch, reterr);
 }
 
@@ -713,6 +785,8 @@ hr__parcel_get_record(struct hr_parcel *parcel, size_t at, const struct hr_schem
     if (entry->kind == FAILURE)
         return read_failure((const char *)hr_buffer_data(parcel->buffer) + entry->at,
                             entry->bytes, reterr);
+    if (entry->kind == ROWS)
+        return malformed(reterr, "batches instead of records");
     HR_TRY(open_entry(parcel, reterr));
     HR_TRY(check_schema(parcel, schema, reterr));
     HR_TRY(hr__wire_block_get(&parcel->block, at - parcel->first, &id, values, reterr));

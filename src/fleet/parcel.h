@@ -2,11 +2,12 @@
  * fleet/parcel.h - the payload of DATA: for each position a batch, or why there is none.
  *
  * A batch is a record of a block (wire/record.h) that brings its schema; neighbours of
- * one form share a block. A record that
- * fails ends a run at its place in the order, so the failure travels at that place, as
- * the error that a run without a service would return. docs/formats/parcel.md has the
- * bytes. Batches are read in place: their values keep the payload alive. Where workers
- * make records for steps that the client runs, each position has one record instead.
+ * one form share a block. Batches of one record that are neighbouring rows of a pack
+ * (engine/outputs.h) travel as that pack, or its part. A record that fails ends a run at
+ * its place in the order, so the failure travels at that place, as the error that a run
+ * without a service would return. docs/formats/parcel.md has the bytes. Batches are read
+ * in place: their values keep the payload alive. Where workers make records for steps
+ * that the client runs, each position has one record instead.
  */
 #ifndef HR_FLEET_PARCEL_H
 #define HR_FLEET_PARCEL_H
@@ -15,7 +16,7 @@
 #include "net/parts.h"
 #include "wire/value.h"
 
-#define HR_PARCEL_VERSION 3u
+#define HR_PARCEL_VERSION 4u
 #define HR_PARCEL_ITEMS_MAX 1024u
 
 /* What is at a position: a batch, or if that is NULL an error; neither: a record that
@@ -23,6 +24,8 @@
 struct hr_parcel_item {
     const struct hr_batch *batch;
     const struct hr_error *error;
+    bool is_row; /* the batch of one record that is this row of `batch`: */
+    int64_t row;
 };
 
 /* A payload in pieces, which own references: what was written, then payloads of a large

@@ -43,6 +43,27 @@ static size_t make(struct hr_batch **batches)
     return count;
 }
 
+/* A batch of a tensor of `rows` x 2400 bytes, beside its numbers. */
+static struct hr_batch *make_wide(size_t rows)
+{
+    struct hr_batch *batch = NULL;
+    struct hr_graph *graph;
+    struct hr_iter *iter;
+    char text[512];
+
+    snprintf(text, sizeof text,
+             GRAPH("  - source.range: {n: 600, field: label}\n"
+                   "  - tensor.one_hot: {classes: 600}\n"
+                   "  - batch.stack: {size: %zu}\n"),
+             rows);
+    graph = load(text);
+    CHECK_OK(hr_iter_open(graph, NULL, &iter, NULL));
+    CHECK_OK(hr_iter_next(iter, &batch, NULL));
+    hr_iter_close(iter);
+    hr_graph_unref(graph);
+    return batch;
+}
+
 /* Writes items as they arrive: in one piece. */
 static enum hr_err write_one(const struct hr_parcel_item *items, size_t count,
                              struct hr_buffer **ret_buffer, struct hr_error *reterr)
@@ -120,9 +141,9 @@ static struct hr_buffer *write_records(struct hr_schema *schema)
         hr__value_set_tensor(&values[i][1], HR_I64, 0, NULL, &numbers[i], NULL);
         memcpy(batches[i]->values, values[i], sizeof values[i]);
     }
-    items[0] = (struct hr_parcel_item){batches[0], NULL};
-    items[1] = (struct hr_parcel_item){NULL, NULL};
-    items[2] = (struct hr_parcel_item){batches[1], NULL};
+    items[0] = (struct hr_parcel_item){.batch = batches[0]};
+    items[1] = (struct hr_parcel_item){.batch = NULL};
+    items[2] = (struct hr_parcel_item){.batch = batches[1]};
     CHECK_OK(hr__parcel_write(items, 3, schema, pool, &pieces, NULL));
     CHECK_EQ_INT(pieces.count, 1);
     buffer = hr_buffer_create(pieces.bytes);
@@ -186,7 +207,7 @@ TEST(batches_come_back_in_place_and_outlive_the_parcel)
     count = make(batches);
     CHECK_EQ_INT(count, BATCHES);
     for (size_t i = 0; i < count; i++)
-        items[i] = (struct hr_parcel_item){batches[i], NULL};
+        items[i] = (struct hr_parcel_item){.batch = batches[i]};
     CHECK_OK(write_one(items, count, &buffer, NULL));
     CHECK_OK(hr__parcel_open(buffer, count, NULL, 0, &parcel, NULL));
     hr_buffer_unref(buffer);
@@ -201,6 +222,62 @@ TEST(batches_come_back_in_place_and_outlive_the_parcel)
         hr_batch_unref(batches[i]);
         hr_batch_unref(read[i]);
     }
+}
+
+/* Rows of two packs beside a batch of one record and a failure. */
+TEST(rows_of_packs_come_back_as_batches_of_one_record)
+{
+    struct hr_batch *packs[2] = {make_wide(7), make_wide(40)}, *read;
+    struct hr_batch *single = hr__batch_row(packs[0], 6);
+    const struct hr_error failed = {.code = HR_ERR_IO, .message = "x"};
+    struct hr_parcel_item items[20];
+    struct hr_error error = {0};
+    struct hr_buffer *buffer;
+    size_t count = 0;
+
+    start();
+    for (int64_t i = 2; i < 6; i++)
+        items[count++] = (struct hr_parcel_item){packs[0], NULL, true, i};
+    items[count++] = (struct hr_parcel_item){.batch = single};
+    for (int64_t i = 0; i < 3; i++)
+        items[count++] = (struct hr_parcel_item){packs[1], NULL, true, i};
+    for (int64_t i = 9; i < 12; i++) /* not neighbours of those before */
+        items[count++] = (struct hr_parcel_item){packs[1], NULL, true, i};
+    items[count++] = (struct hr_parcel_item){.error = &failed};
+    CHECK_OK(write_one(items, count, &buffer, NULL));
+    for (size_t i = 0; i + 1 < count; i++) {
+        struct hr_batch *row = items[i].is_row
+                                   ? hr__batch_row(packs[i >= 5], items[i].row)
+                                   : hr_batch_ref(single);
+
+        CHECK_OK(read_one(buffer, count, i, 1, &read, NULL));
+        check_equal(row, read);
+        hr_batch_unref(row);
+        hr_batch_unref(read);
+        CHECK_ERR(HR_ERR_FORMAT, read_one(buffer, count, i, 2, &read, &error));
+        CHECK_HAS(error.message, "wrong number of records");
+    }
+    CHECK_ERR(HR_ERR_IO, read_one(buffer, count, count - 1, 1, &read, NULL));
+    hr_buffer_unref(buffer);
+    hr_batch_unref(single);
+    for (size_t i = 0; i < 2; i++)
+        hr_batch_unref(packs[i]);
+}
+
+TEST(neighbouring_rows_are_sent_from_where_they_lie)
+{
+    struct hr_batch *pack = make_wide(64);
+    struct hr_parcel_item items[48];
+    struct hr_parcel_pieces pieces;
+
+    start();
+    for (int64_t i = 0; i < 48; i++)
+        items[i] = (struct hr_parcel_item){pack, NULL, true, 8 + i};
+    CHECK_OK(hr__parcel_write(items, 48, NULL, pool, &pieces, NULL));
+    CHECK_EQ_INT(pieces.count, 2);
+    CHECK_EQ_INT(pieces.parts[1].bytes, (size_t)48 * 2400);
+    hr__parcel_drop(&pieces);
+    hr_batch_unref(pack);
 }
 
 TEST(a_failure_comes_back_as_the_same_error)
@@ -222,7 +299,7 @@ TEST(a_failure_comes_back_as_the_same_error)
                             .raised = "builtins:ValueError"
     },
                     read = {0};
-    const struct hr_parcel_item item = {NULL, &error};
+    const struct hr_parcel_item item = {.error = &error};
     struct hr_batch *batch = NULL;
     struct hr_buffer *buffer;
 
@@ -242,7 +319,7 @@ TEST(a_batch_of_another_size_is_refused)
 
     start();
     count = make(batches);
-    CHECK_OK(write_one(&(struct hr_parcel_item){batches[0], NULL}, 1, &buffer, NULL));
+    CHECK_OK(write_one(&(struct hr_parcel_item){.batch = batches[0]}, 1, &buffer, NULL));
     CHECK_ERR(HR_ERR_FORMAT, read_one(buffer, 1, 0, 7, &read, &error));
     CHECK_HAS(error.message, "wrong number of records");
     CHECK_ERR(HR_ERR_FORMAT, read_one(buffer, 2, 0, 8, &read, &error));
@@ -254,8 +331,9 @@ TEST(a_batch_of_another_size_is_refused)
 
 TEST(any_changed_byte_is_an_error_or_harmless)
 {
-    struct hr_batch *batches[BATCHES], *read;
+    struct hr_batch *batches[BATCHES], *wide = make_wide(4), *read;
     const struct hr_error failed = {.code = HR_ERR_IO, .message = "x"};
+    struct hr_parcel_item items[4];
     struct hr_buffer *buffer;
     struct hr_rng rng;
     size_t count;
@@ -263,13 +341,11 @@ TEST(any_changed_byte_is_an_error_or_harmless)
     start();
     hr__rng_init(&rng, check_seed(), 0, 0);
     count = make(batches);
-    CHECK_OK(write_one(
-        (struct hr_parcel_item[]){
-            {batches[0], NULL   },
-            {NULL,       &failed},
-            {batches[1], NULL   }
-    },
-        3, &buffer, NULL));
+    items[0] = (struct hr_parcel_item){.batch = batches[0]};
+    items[1] = (struct hr_parcel_item){.error = &failed};
+    items[2] = (struct hr_parcel_item){wide, NULL, true, 1};
+    items[3] = (struct hr_parcel_item){wide, NULL, true, 2};
+    CHECK_OK(write_one(items, 4, &buffer, NULL));
     for (int trial = 0; trial < 3000; trial++) {
         struct hr_buffer *copy = hr_buffer_create(hr_buffer_bytes(buffer));
         size_t top = trial % 2 == 0 ? 600 : hr_buffer_bytes(buffer);
@@ -279,32 +355,35 @@ TEST(any_changed_byte_is_an_error_or_harmless)
         CHECK(copy != NULL);
         memcpy(hr_buffer_data(copy), hr_buffer_data(buffer), hr_buffer_bytes(buffer));
         ((char *)hr_buffer_data(copy))[at] ^= (char)(1 << hr__rng_below(&rng, 8));
-        for (size_t i = 0; i < 3; i++)
-            if (read_one(copy, 3, i, 8, &read, NULL) == HR_OK)
+        for (size_t i = 0; i < 4; i++)
+            if (read_one(copy, 4, i, i == 0 ? 8 : 1, &read, NULL) == HR_OK)
                 hr_batch_unref(read);
         hr_buffer_unref(copy);
     }
     hr_buffer_unref(buffer);
+    hr_batch_unref(wide);
     for (size_t i = 0; i < count; i++)
         hr_batch_unref(batches[i]);
 }
 
-TEST(failing_allocations_are_errors)
+static void fail_allocations(const struct hr_parcel_item *item, int64_t records)
 {
-    struct hr_batch *batches[BATCHES], *read;
-    size_t count;
+    struct hr_batch *read;
 
-    start();
-    count = make(batches);
+    struct hr_buffer *warm;
+
+    CHECK_OK(
+        write_one(item, 1, &warm, NULL)); /* the pool has what it needs from now on */
+    hr_buffer_unref(warm);
     for (uint64_t nth = 1;; nth++) {
         struct hr_buffer *buffer = NULL;
         enum hr_err code;
         uint64_t calls;
 
         hr__fault_arm(HR_FAULT_ALLOC, nth);
-        code = write_one(&(struct hr_parcel_item){batches[0], NULL}, 1, &buffer, NULL);
+        code = write_one(item, 1, &buffer, NULL);
         if (code == HR_OK)
-            code = read_one(buffer, 1, 0, 8, &read, NULL);
+            code = read_one(buffer, 1, 0, records, &read, NULL);
         calls = hr__fault_calls();
         hr__fault_arm(0, 0);
         if (code == HR_OK)
@@ -314,29 +393,20 @@ TEST(failing_allocations_are_errors)
             break;
         CHECK_ERR(HR_ERR_MEMORY, code);
     }
-    for (size_t i = 0; i < count; i++)
-        hr_batch_unref(batches[i]);
 }
 
-/* A batch of a tensor of `rows` x 2400 bytes, beside its numbers. */
-static struct hr_batch *make_wide(size_t rows)
+TEST(failing_allocations_are_errors)
 {
-    struct hr_batch *batch = NULL;
-    struct hr_graph *graph;
-    struct hr_iter *iter;
-    char text[512];
+    struct hr_batch *batches[BATCHES], *wide = make_wide(4);
+    size_t count;
 
-    snprintf(text, sizeof text,
-             GRAPH("  - source.range: {n: 600, field: label}\n"
-                   "  - tensor.one_hot: {classes: 600}\n"
-                   "  - batch.stack: {size: %zu}\n"),
-             rows);
-    graph = load(text);
-    CHECK_OK(hr_iter_open(graph, NULL, &iter, NULL));
-    CHECK_OK(hr_iter_next(iter, &batch, NULL));
-    hr_iter_close(iter);
-    hr_graph_unref(graph);
-    return batch;
+    start();
+    count = make(batches);
+    fail_allocations(&(struct hr_parcel_item){.batch = batches[0]}, 8);
+    fail_allocations(&(struct hr_parcel_item){wide, NULL, true, 2}, 1);
+    hr_batch_unref(wide);
+    for (size_t i = 0; i < count; i++)
+        hr_batch_unref(batches[i]);
 }
 
 TEST(large_tensors_are_sent_from_where_they_lie)
@@ -348,7 +418,7 @@ TEST(large_tensors_are_sent_from_where_they_lie)
         struct hr_batch *batch = make_wide(rows[i]), *read;
         struct hr_parcel_pieces pieces;
         struct hr_buffer *buffer;
-        const struct hr_parcel_item item = {batch, NULL};
+        const struct hr_parcel_item item = {.batch = batch};
         bool far = rows[i] * 2400 >= 65536 && rows[i] * 2400 % 64 == 0;
 
         CHECK_OK(hr__parcel_write(&item, 1, NULL, pool, &pieces, NULL));

@@ -13,7 +13,7 @@
 #include "svc/client.h"
 
 #define HR_REMOTE_WORKERS (HR_ROSTER_MAX + 16u) /* connections, also closing ones */
-#define HR_REMOTE_PIECES 8192u                  /* frames that are held */
+#define HR_REMOTE_PIECES (2 * HR_FLEET_WINDOW)  /* frames that are held */
 #define HR_REMOTE_BUDGET                                                                 \
     ((size_t)256 << 20) /* bytes of batches held and on their way                        \
                          */

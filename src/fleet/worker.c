@@ -96,6 +96,7 @@ void hr__worker_job_release(struct hr_worker_process *w, struct hr_worker_job *j
     *at = job->next;
     hr__shelf_finish(&job->shelf, &w->keep);
     hr__graph_unref(job->graph);
+    hr__graph_unref(job->packed);
     hr_pool_unref(job->pool);
     hr__str_finish(&job->kin);
     hr__free(job->text);

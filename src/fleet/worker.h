@@ -33,6 +33,10 @@ struct hr_worker_job {
     struct hr_error error; /* why it cannot be opened */
     uint32_t frame_positions;
     struct hr_shelf shelf; /* under the lock */
+    /* Makes packs of the records of a job that sends them one by one, once they are seen
+     * to come fast; or NULL. Set once, under the lock. */
+    struct hr_graph *packed;
+    bool packing; /* the opener was asked for it */
 };
 
 /* How a client's frames are compressed, and what the last review saw. */
@@ -54,13 +58,19 @@ struct hr_worker_peer {
     struct hr_worker_link link;
 };
 
-/* A run of neighbouring batches that is being made: one lease, usually. The maker's. */
+/* A run of neighbouring batches that is being made: one lease, usually. The maker's. Its
+ * engine may make packs, whose rows are the batches. */
 struct hr_worker_range {
     struct hr_worker_job *job; /* NULL: free */
     uint64_t next, until, used;
     struct hr_engine *engine;
-    bool waits; /* for a batch, while others are served */
-    bool begun; /* its next batch is for a frame that was put off */
+    uint64_t first, opened_ns; /* its first batch; when it was opened */
+    int nice;
+    struct hr_graph *packed; /* the job's, or NULL */
+    struct hr_batch *rows;   /* the pack that `next` is a row of, or NULL */
+    int64_t row;             /* of it */
+    bool waits;              /* for a batch, while others are served */
+    bool begun;              /* its next batch is for a frame that was put off */
 };
 #define HR_WORKER_RANGES 8u
 
@@ -124,6 +134,10 @@ void *hr__worker_make(void *user);
  * why). Else it is being opened from now on, and the role has nothing to send to the
  * client until then. */
 bool hr__worker_has_opened(struct hr_worker_process *w, uint32_t client);
+/* Under the lock. Has the graph opened that makes packs of `size` records of an open job,
+ * if a thread is free. */
+void hr__worker_pack(struct hr_worker_process *w, struct hr_worker_job *job,
+                     uint64_t size);
 /* Waits for all that end by then; the others are left behind. */
 void hr__worker_end_openings(struct hr_worker_process *w, uint64_t until_ns);
 

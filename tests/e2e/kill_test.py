@@ -47,6 +47,10 @@ NUMBERS = """pipeline:
   - order.shuffle: {}
   - batch.stack: {size: 10}
 """
+SINGLES = """pipeline:
+  - source.range: {n: 5000}
+  - order.shuffle: {}
+"""
 CACHED = """pipeline:
   - source.files: {path: %s, labels: folder}
   - order.shuffle: {}
@@ -118,6 +122,7 @@ class Kind:
     def __init__(self, name, text, epochs, options=(), own_folders=False, cache=None):
         self.name, self.text, self.epochs, self.options = name, graph(f"kill_{name}.yaml", text), epochs, list(options)
         self.own_folders, self.cache = own_folders, cache
+        self.save_every = [1, 5, 20] if name != "singles" else [100, 1000]
         self.known = None
 
     def expected(self):
@@ -159,6 +164,7 @@ def kinds():
     images = IMAGES % photos()
     return {"images": Kind("images", images + STACK, 20),
             "numbers": Kind("numbers", NUMBERS, 4),
+            "singles": Kind("singles", SINGLES, 10),
             "shared": Kind("shared", LARGE, 12),
             "cut": Kind("cut", images + FEWER + STACK, 20),
             "ledger": Kind("ledger", IMAGES % damaged() + FEWER + STACK, 10, ledger),
@@ -166,7 +172,7 @@ def kinds():
             "index": Kind("index", TEXTS % texts(), 1, own_folders=True)}
 
 
-FOR_ANY = ["images", "numbers", "shared", "cut"]
+FOR_ANY = ["images", "numbers", "singles", "shared", "cut"]
 
 
 class Process:
@@ -262,7 +268,7 @@ class Case:
             shutil.rmtree(self.kind.cache, ignore_errors=True)
         self.client.words = [*self.words, "--batch-digests", self.got]
         self.client.words += ["--bad-records", self.ledger] if self.kind.options else []  # which cuts the graph
-        self.client.words += ["--state", self.state, "--save-every", self.rng.choice([1, 5, 20])] if self.ordered else ["--ordered", "false"]
+        self.client.words += ["--state", self.state, "--save-every", self.rng.choice(self.kind.save_every)] if self.ordered else ["--ordered", "false"]
         self.client.begin()
 
     def follow_into_death(self, victim):

@@ -453,6 +453,50 @@ def a_bad_record_fails_at_its_place_with_its_message():
         assert digest(*substitute) == digest(*substitute, "--service", service.address)
 
 
+singles = """pipeline:
+  - source.range: {n: 20000}
+  - order.shuffle: {}
+"""
+
+
+@test
+def records_one_by_one_are_the_same_when_workers_make_many_at_once():
+    rng = random.Random(seed)
+    text = graph("singles.yaml", singles)
+    words = [text, "--epochs", 10, "--seed", 6]
+    wanted, got = temp / "singles.txt", temp / "got_singles.txt"
+    run("run", *words, "-q", "--batch-digests", wanted)
+    with Service(2) as service:
+        # States lie anywhere in a pack.
+        for part in range(6):
+            limit = ["--limit", rng.randrange(1, 60000)] if part < 5 else []
+            run("run", *words, "-q", "--state", temp / "singles.state", "--batch-digests", got, *limit, "--service", service.address)
+        assert got.read_text() == wanted.read_text()
+        # Two runs that share batches, and one more that goes on from elsewhere.
+        others = [start("run", *words, "-q", "--digest", "--service", service.address) for _ in range(2)]
+        for process in others:
+            out, err = process.communicate(timeout=LONG)
+            assert process.returncode == 0 and out.strip() == digest(*words), err
+    with Service(3) as service:
+        for rank in range(3):
+            share = [*words, "--rank", rank, "--world", 3, "--even", rng.choice(["repeat", "drop", "none"])]
+            assert digest(*share) == digest(*share, "--service", service.address)
+
+
+@test
+def a_bad_record_among_many_made_at_once_fails_at_its_place():
+    path = temp / "numbers.csv"
+    bad = random.Random(seed).randrange(150_000, 200_000)
+    path.write_text("a,b\n" + "".join(f"{i},{i if i != bad else 'x'}\n" for i in range(200_000)))
+    text = graph("rows_singles.yaml", f"pipeline:\n  - source.csv: {{path: {path}, types: {{a: int64, b: int64}}}}\n")
+    here, there = temp / "here_rows.txt", temp / "there_rows.txt"
+    local = run("run", text, "-q", "--batch-digests", here, code=1)
+    with Service(2) as service:
+        remote = run("run", text, "-q", "--batch-digests", there, "--service", service.address, code=1)
+    assert remote.stderr == local.stderr, remote.stderr + local.stderr
+    assert here.read_text() == there.read_text() and len(here.read_text().splitlines()) == bad
+
+
 @test
 def a_state_is_the_same_with_and_without_a_service():
     text = graph("numbers.yaml", numbers)
