@@ -20,6 +20,7 @@
 #define FRAME_BYTES ((size_t)256 << 10) /* small batches are sent together up to this */
 #define FRAME_POSITIONS_MAX 256u
 #define WAITING_BYTES ((size_t)8 << 20) /* for a client, or two frames */
+#define FRAME_NS (10 * HR_FLEET_MS)     /* then a frame takes no more batches */
 #define PATIENCE_NS (10 * HR_FLEET_MS)  /* a batch may take, until others get theirs */
 #define NICE_STEP 1.25                  /* of the cores that a thread gets: sched(7) */
 #define LOOK_MIN_NS HR_FLEET_MS         /* between looks at whether others want some */
@@ -210,7 +211,10 @@ struct item {
 /* Who waits for a batch. */
 struct asker {
     uint32_t client;
-    uint64_t serial; /* of its connection */
+    uint64_t serial;   /* of its connection */
+    uint64_t until_ns; /* then the frame takes no more batches */
+    bool is_late;      /* that time has come */
+    uint64_t run_ns;   /* of runs that ended: as in struct hr_serve_took */
 };
 
 static bool is_here(struct hr_worker_process *w, const struct asker *asker)
@@ -239,9 +243,9 @@ static bool serve_another(struct hr_worker_process *w, struct hr_worker_range *r
 /* The engine's next batch. Others are served while it is long in coming, else a run of
  * slow batches would stop all others of its workers. NULL: it is not there yet, and
  * another frame waits already. HR_ERR_CANCELLED: nobody waits for it any more. */
-static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_range *range,
-                              const struct asker *asker, struct hr_batch **ret_batch,
-                              struct hr_error *reterr)
+static enum hr_err
+next_batch(struct hr_worker_process *w, struct hr_worker_range *range,
+           struct asker *asker, struct hr_batch **ret_batch, struct hr_error *reterr)
 {
     struct hr_batch *batch = NULL;
     enum hr_err code = HR_OK;
@@ -262,6 +266,7 @@ static enum hr_err next_batch(struct hr_worker_process *w, struct hr_worker_rang
                       : wait_ns < LOOK_MAX_NS ? 2 * wait_ns
                                               : wait_ns;
     }
+    asker->is_late = hr__now_ns() >= asker->until_ns;
     if (code == HR_ERR_END)
         code = hr__fail(reterr, HR_ERR_INTERNAL, "a run ended before batch %llu of it",
                         (unsigned long long)range->next);
@@ -289,8 +294,8 @@ static enum hr_err unpack_range(struct hr_worker_range *range, struct hr_error *
 
 /* As next_batch(), for batches that may be rows of packs. */
 static enum hr_err
-next_item(struct hr_worker_process *w, struct hr_worker_range *range,
-          const struct asker *asker, struct item *ret_item, struct hr_error *reterr)
+next_item(struct hr_worker_process *w, struct hr_worker_range *range, struct asker *asker,
+          struct item *ret_item, struct hr_error *reterr)
 {
     enum hr_err code = HR_OK;
 
@@ -298,6 +303,7 @@ next_item(struct hr_worker_process *w, struct hr_worker_range *range,
         code = next_batch(w, range, asker, &ret_item->batch, reterr);
         if (range->packed != NULL && code != HR_OK && code != HR_ERR_CANCELLED) {
             HR_TRY(unpack_range(range, reterr));
+            *reterr = (struct hr_error){0}; /* the bad record's turn may be much later */
             code = next_batch(w, range, asker, &ret_item->batch, reterr);
         }
         if (range->packed == NULL || ret_item->batch == NULL)
@@ -334,10 +340,29 @@ consider_packs(struct hr_worker_process *w, const struct hr_worker_range *range)
     hr__net_unlock(w->base.net);
 }
 
+/* The CPU time that a range has used, by the cores of its threads. */
+static uint64_t used_ns(const struct hr_worker_process *w, struct hr_worker_range *range)
+{
+    const struct hr_graph *graph =
+        range->packed != NULL ? range->packed : range->job->graph;
+    int cores = hr__cpu_count();
+    double seconds = 0;
+
+    if (w->threads > 0 && w->threads < cores)
+        cores = w->threads;
+    for (size_t i = 0; i < graph->count; i++) {
+        struct hr_node_stats stats;
+
+        if (hr__engine_node_stats(range->engine, i, &stats) == HR_OK)
+            seconds += stats.seconds;
+    }
+    return (uint64_t)(seconds * 1e9 / cores);
+}
+
 /* No batch: it is not there yet, and another frame waits already, perhaps for it. */
-static enum hr_err make_item(struct hr_worker_process *w, struct hr_worker_job *job,
-                             const struct asker *asker, uint64_t number, uint64_t until,
-                             struct item *ret_item, struct hr_error *reterr)
+static enum hr_err
+make_item(struct hr_worker_process *w, struct hr_worker_job *job, struct asker *asker,
+          uint64_t number, uint64_t until, struct item *ret_item, struct hr_error *reterr)
 {
     struct hr_worker_range *range = find_range(w, job, number);
     enum hr_err code;
@@ -356,8 +381,10 @@ static enum hr_err make_item(struct hr_worker_process *w, struct hr_worker_job *
     if (range->begun)
         return HR_OK;
     range->next++;
-    if (code == HR_OK && range->next == range->until)
+    if (code == HR_OK && range->next == range->until) {
+        asker->run_ns += used_ns(w, range);
         consider_packs(w, range);
+    }
     if (code != HR_OK || range->next == range->until)
         close_range(w, range, CLOSE_NS);
     return code;
@@ -497,6 +524,7 @@ static void write_pieces(struct hr_worker_process *w, struct making *m,
 struct made {
     uint32_t count;
     bool common; /* some are other clients', too */
+    uint64_t run_ns;
 };
 
 /* No pieces if nothing was made, if the worker stops, if the client of this serial is
@@ -514,11 +542,12 @@ static struct made make_parcel(struct hr_worker_process *w, struct hr_worker_job
         hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
         return made;
     }
-    m->asker = (struct asker){task->client, serial};
+    m->asker = (struct asker){
+        .client = task->client, .serial = serial, .until_ns = hr__now_ns() + FRAME_NS};
     take_kept(w, m, job, task);
     if (find_range(w, job, task->position) != NULL)
         open_ahead(w, job, next);
-    while (m->count < task->count && add_item(w, m, job, task)) {
+    while (m->count < task->count && !m->asker.is_late && add_item(w, m, job, task)) {
     }
     if (m->last.code == HR_ERR_CANCELLED) /* nobody is there to read it */
         *reterr = m->last;
@@ -526,7 +555,7 @@ static struct made make_parcel(struct hr_worker_process *w, struct hr_worker_job
         write_pieces(w, m, job->outputs.bare ? schema : NULL, pieces, reterr);
     for (uint32_t i = 0; i < m->count; i++)
         hr_batch_unref(m->batches[i]);
-    made = (struct made){m->count, m->common};
+    made = (struct made){m->count, m->common, m->asker.run_ns};
     hr__free(m);
     return made;
 }
@@ -612,7 +641,7 @@ refuse(struct hr_worker_process *w, uint32_t client, const struct hr_error *erro
 static void put_off(struct hr_worker_process *w, struct hr_serve_task *task)
 {
     hr__serve_shorten(&w->role, task, 0);
-    hr__serve_sent(&w->role, task, 0, 0, &w->actions);
+    hr__serve_sent(&w->role, task, 0, (struct hr_serve_took){0}, &w->actions);
 }
 
 /* One frame; false if nothing of it is there yet. Under the lock, which it releases while
@@ -620,9 +649,10 @@ static void put_off(struct hr_worker_process *w, struct hr_serve_task *task)
 static bool serve(struct hr_worker_process *w, struct hr_serve_task *task)
 {
     struct made made = {.count = task->count};
-    uint64_t others_ns = w->served_ns, took_ns;
+    struct hr_serve_took others = w->served, took;
     struct hr_worker_job *job = w->peers[task->client].job;
-    uint64_t serial = w->peers[task->client].serial, began_ns = hr__now_ns();
+    uint64_t serial = w->peers[task->client].serial;
+    uint64_t began_ns = hr__now_ns(), began_cpu_ns = hr__cpu_thread_ns();
     struct hr_serve_lease next = lease_after(&w->role, task);
     struct hr_parcel_pieces pieces;
     struct hr_squeeze squeeze;
@@ -651,9 +681,13 @@ static bool serve(struct hr_worker_process *w, struct hr_serve_task *task)
             refuse(w, task->client, job->error.code != HR_OK ? &job->error : &error);
     }
     HR_KILL_POINT("frame.queued");
-    took_ns = hr__now_ns() - began_ns - (w->served_ns - others_ns);
-    w->served_ns += took_ns;
-    hr__serve_sent(&w->role, task, bytes, took_ns, &w->actions);
+    took.ns = hr__now_ns() - began_ns - (w->served.ns - others.ns);
+    took.work_ns =
+        hr__cpu_thread_ns() - began_cpu_ns - (w->served.work_ns - others.work_ns);
+    took.run_ns = made.run_ns;
+    w->served.ns += took.ns;
+    w->served.work_ns += took.work_ns;
+    hr__serve_sent(&w->role, task, bytes, took, &w->actions);
     hr__parcel_drop(&pieces);
     hr_buffer_unref(squeeze.body);
     job->holds--;

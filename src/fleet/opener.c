@@ -151,9 +151,8 @@ static void *run_opening(void *user)
 {
     struct hr_worker_opening *opening = user;
     struct hr_error error = {0};
-    bool left;
-
     enum hr_err code;
+    bool left;
 
     code = opening->pack > 0 ? hr__outputs_pack(&opening->outputs, opening->pack,
                                                 &opening->graph, &error)

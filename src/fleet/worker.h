@@ -104,9 +104,9 @@ struct hr_worker_process {
     bool stopping; /* by __atomic */
     struct hr_pool *pool;
     struct hr_worker_range ranges[HR_WORKER_RANGES];
-    uint64_t clock;     /* dates the use of ranges */
-    bool waits;         /* a frame: those that are made meanwhile do not */
-    uint64_t served_ns; /* that all frames took */
+    uint64_t clock;              /* dates the use of ranges */
+    bool waits;                  /* a frame: those that are made meanwhile do not */
+    struct hr_serve_took served; /* what all frames took */
     struct hr_squeezer squeezer;
     /* Compression. */
     unsigned kinds, cpus; /* kinds that are allowed, and that this process can write */

@@ -404,6 +404,12 @@ hello_client(struct hr_dispatcher *d, hr_peer peer, const struct hr_frame *frame
 
 /* ---- other frames ---- */
 
+/* What a worker says of ranges that it has sent. */
+struct hr_lease_work {
+    uint32_t us; /* 0: nothing */
+    uint64_t positions;
+};
+
 /* A measured value moves by a quarter. */
 static void follow(double *value, double measured)
 {
@@ -411,15 +417,18 @@ static void follow(double *value, double measured)
 }
 
 /* What positions take: of a worker whatever it runs, of a consumer at a worker like the
- * average. Of the time in which a consumer stood still only `most` counts: it may have
- * been the client's. */
+ * average. What the worker says is its work for `positions`; else it is the time since
+ * the lease, in which it may have worked for others. Of the time in which a consumer
+ * stood still only `most` counts: it may have been the client's. */
 static void learn(struct hr_lease_peer *worker, struct hr_lease_consumer *consumer,
-                  const struct hr_lease *lease, uint64_t most, uint64_t now)
+                  const struct hr_lease *lease, const struct hr_lease_work *work,
+                  uint64_t most, uint64_t now)
 {
     uint64_t since =
         worker->finished_ns > lease->issued_ns ? worker->finished_ns : lease->issued_ns;
     uint64_t took = now - since < most ? now - since : most;
-    double ns = (double)took / (double)(lease->until - lease->from);
+    double ns = work->us > 0 ? (double)work->us * 1e3 / (double)work->positions
+                             : (double)took / (double)(lease->until - lease->from);
     double slowness = worker->slowness > 0 ? worker->slowness : 1;
 
     follow(&worker->ns_per_position, ns);
@@ -435,7 +444,8 @@ static void learn(struct hr_lease_peer *worker, struct hr_lease_consumer *consum
 /* Whether more was sent than before: what is sent again, because the client may lack it,
  * is no sign that it takes anything. *ret_worked: some of it was work. */
 static bool serve(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_peer peer,
-                  uint64_t from, uint64_t until, uint64_t now, bool *ret_worked)
+                  uint64_t from, uint64_t until, const struct hr_lease_work *work,
+                  uint64_t now, bool *ret_worked)
 {
     struct hr_lease_peer *worker = &d->peers[peer];
     struct hr_lease_consumer *consumer = seat->consumer;
@@ -449,7 +459,7 @@ static bool serve(struct hr_dispatcher *d, const struct hr_lease_seat *seat, hr_
             lease->until > until)
             continue;
         if (!lease->known) {
-            learn(worker, consumer, lease, most, now);
+            learn(worker, consumer, lease, work, most, now);
             *ret_worked = true;
         }
         count_finished(d, lease);
@@ -469,6 +479,7 @@ static void finished(struct hr_dispatcher *d, hr_peer peer, const struct hr_fram
                      uint64_t now, struct hr_actions *actions)
 {
     struct hr_lease_seat seat = {.job = hr__lease_find_job(d, frame->job)};
+    struct hr_lease_work work = {.us = frame->u.lease.work_us};
     struct hr_share share;
     bool more = false, worked = false;
 
@@ -479,9 +490,12 @@ static void finished(struct hr_dispatcher *d, hr_peer peer, const struct hr_fram
         return;
     share = hr__lease_share(seat.job, frame->u.lease.rank);
     for (uint32_t i = 0; i < frame->count; i++)
-        more |=
-            serve(d, &seat, peer, hr__share_below(&share, frame->u.lease.ranges[i].from),
-                  hr__share_below(&share, frame->u.lease.ranges[i].until), now, &worked);
+        work.positions += hr__share_below(&share, frame->u.lease.ranges[i].until) -
+                          hr__share_below(&share, frame->u.lease.ranges[i].from);
+    for (uint32_t i = 0; i < frame->count; i++)
+        more |= serve(
+            d, &seat, peer, hr__share_below(&share, frame->u.lease.ranges[i].from),
+            hr__share_below(&share, frame->u.lease.ranges[i].until), &work, now, &worked);
     if (worked)
         d->peers[peer].finished_ns = now;
     if (more)

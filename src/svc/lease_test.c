@@ -3,6 +3,7 @@
  */
 #include "svc/lease.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -832,6 +833,24 @@ TEST(what_a_worker_made_for_an_equal_job_is_leased_to_it)
     CHECK_EQ_INT(d.peers[1].outstanding, 40); /* it is no work */
     CHECK_EQ_INT(d.peers[3].outstanding, 40);
     CHECK_EQ_INT(d.jobs[1].consumers[0].outstanding, 60);
+    hr__lease_finish(&d);
+}
+
+/* Else a lease of one position that waits for its turn would be followed by another one
+ * of one position. */
+TEST(a_lease_took_what_its_worker_says)
+{
+    struct hr_frame done = {HR_FRAME_FINISHED, .count = 1, .generation = 1, .job = JOB};
+
+    start(1000, 1000, 40, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    check_lease(1, 0, 40);
+    done.u.lease.ranges[0] = (struct hr_frame_range){0, 40};
+    done.u.lease.work_us = 20000;
+    event(1, &done, 4000 * MS);
+    CHECK(fabs(d.peers[1].ns_per_position - 0.5 * MS) < 1);
+    CHECK(fabs(d.jobs[0].consumers[0].ns_per_position - 0.5 * MS) < 1);
     hr__lease_finish(&d);
 }
 

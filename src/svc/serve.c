@@ -134,6 +134,7 @@ static void
 finish_lease(struct hr_worker *worker, uint32_t at, struct hr_actions *actions)
 {
     const struct hr_serve_lease lease = worker->leases[at];
+    uint64_t ns = lease.frames_ns > lease.run_ns ? lease.frames_ns : lease.run_ns;
     struct hr_frame *frame;
 
     remove_lease(worker, at);
@@ -144,6 +145,7 @@ finish_lease(struct hr_worker *worker, uint32_t at, struct hr_actions *actions)
     frame->count = 1;
     frame->job = lease.job;
     frame->u.lease.rank = lease.rank;
+    frame->u.lease.work_us = (uint32_t)(ns / 1000 < UINT32_MAX ? ns / 1000 : UINT32_MAX);
     frame->u.lease.ranges[0] = (struct hr_frame_range){lease.from, lease.until};
 }
 
@@ -428,7 +430,7 @@ void hr__serve_shorten(struct hr_worker *worker, struct hr_serve_task *task,
 }
 
 void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
-                    size_t bytes, uint64_t ns, struct hr_actions *actions)
+                    size_t bytes, struct hr_serve_took took, struct hr_actions *actions)
 {
     struct hr_serve_client *client = &worker->clients[task->client];
 
@@ -436,9 +438,9 @@ void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
         client->making = false;
         client->sent += bytes;
         assert(client->wants && worker->wants_weight > 0);
-        client->spent_ns += ns / client->weight;
-        worker->virtual_ns += ns / worker->wants_weight;
-        worker->turn_ns += task->client == worker->last ? ns : 0;
+        client->spent_ns += took.work_ns / client->weight;
+        worker->virtual_ns += took.work_ns / worker->wants_weight;
+        worker->turn_ns += task->client == worker->last ? took.ns : 0;
     }
     for (uint32_t i = 0; i < worker->lease_count; i++) {
         struct hr_serve_lease *lease = &worker->leases[i];
@@ -446,6 +448,8 @@ void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
         if (lease->id != task->lease)
             continue;
         lease->open--;
+        lease->frames_ns += took.ns;
+        lease->run_ns += took.run_ns;
         if (lease->at == lease->until && lease->open == 0)
             finish_lease(worker, i, actions);
         return;

@@ -33,7 +33,8 @@ struct hr_serve_lease {
     hr_peer dispatcher;       /* that leased it */
     uint64_t from, at, until; /* positions of the epoch; `at` is the next one */
     uint64_t deadline_ns;
-    uint32_t open; /* frames in the making */
+    uint32_t open;              /* frames in the making */
+    uint64_t frames_ns, run_ns; /* that it took: see struct hr_serve_took */
 };
 
 struct hr_serve_client {
@@ -113,9 +114,17 @@ bool hr__serve_next(struct hr_worker *worker, struct hr_serve_task *ret_task,
 void hr__serve_shorten(struct hr_worker *worker, struct hr_serve_task *task,
                        uint32_t count);
 
-/* The frame was sent, or could not be: its connection is gone. It took the worker `ns`.
- */
+/* What a frame took the worker. Clients share work: to wait for a batch, whose run has
+ * threads of its own and leaves the core to others meanwhile, is none. A lease's time is
+ * that of its frames or of its run, which makes batches while others' are sent. */
+struct hr_serve_took {
+    uint64_t ns;
+    uint64_t work_ns; /* of that, without waits */
+    uint64_t run_ns;  /* of a run that ended with this frame: its CPU time by the cores */
+};
+
+/* The frame was sent, or could not be: its connection is gone. */
 void hr__serve_sent(struct hr_worker *worker, const struct hr_serve_task *task,
-                    size_t bytes, uint64_t ns, struct hr_actions *actions);
+                    size_t bytes, struct hr_serve_took took, struct hr_actions *actions);
 
 #endif

@@ -63,7 +63,7 @@ static void check_next(int64_t position, size_t bytes)
     if (!found)
         return;
     CHECK_EQ_INT(task.position, position);
-    hr__serve_sent(&worker, &task, bytes, bytes, &actions);
+    hr__serve_sent(&worker, &task, bytes, (struct hr_serve_took){bytes, bytes}, &actions);
 }
 
 TEST(frames_of_the_lowest_lease_go_out_as_far_as_the_credit_goes)
@@ -197,7 +197,7 @@ static void check_next_takes(uint64_t position, uint64_t ns)
 
     CHECK(hr__serve_next(&worker, &task, fresh()));
     CHECK_EQ_INT(task.position, position);
-    hr__serve_sent(&worker, &task, 1, ns, &actions);
+    hr__serve_sent(&worker, &task, 1, (struct hr_serve_took){ns, ns}, &actions);
 }
 
 TEST(clients_have_equal_parts_of_the_time_whatever_their_batches_take)
@@ -276,14 +276,61 @@ TEST(what_of_a_frame_is_not_there_yet_is_sent_after_others)
         CHECK_EQ_INT(task.position, i);
         hr__serve_shorten(&worker, &task, 1 - i);
         CHECK_EQ_INT(task.count, 1 - i);
-        hr__serve_sent(&worker, &task, 1 - i, 10 * MS, &actions);
+        hr__serve_sent(&worker, &task, 1 - i, (struct hr_serve_took){10 * MS, 10 * MS},
+                       &actions);
         CHECK(sent(DISPATCHER, HR_FRAME_FINISHED, 0) == NULL);
     }
-    hr__serve_sent(&worker, &waits, 1, 10 * MS, &actions);
+    hr__serve_sent(&worker, &waits, 1, (struct hr_serve_took){10 * MS, 10 * MS},
+                   &actions);
     check_next_takes(504, 50 * MS); /* the other one's turn is over */
     check_next_takes(1, 10 * MS);
     check_next_takes(5, 10 * MS);
     CHECK_EQ_INT(sent(DISPATCHER, HR_FRAME_FINISHED, 0)->u.lease.ranges[0].until, 6);
+    hr__serve_finish(&worker);
+}
+
+/* Two frames, the second of which ends a run that used `run_ns`; what FINISHED says. */
+static uint32_t work_of_lease(uint64_t run_ns)
+{
+    uint32_t work_us;
+
+    start(8);
+    join(2, 1, 0);
+    lease(1, 0, 8, 0);
+    credit(2, 1, 1000, 0);
+    for (uint64_t i = 0; i < 2; i++) {
+        struct hr_serve_took took = {.ns = 10 * MS, .work_ns = MS, .run_ns = i * run_ns};
+        struct hr_serve_task task;
+
+        CHECK(hr__serve_next(&worker, &task, fresh()));
+        hr__serve_sent(&worker, &task, 1, took, &actions);
+    }
+    work_us = sent(DISPATCHER, HR_FRAME_FINISHED, 0)->u.lease.work_us;
+    hr__serve_finish(&worker);
+    return work_us;
+}
+
+TEST(a_lease_took_the_time_of_its_frames_or_that_of_its_run)
+{
+    CHECK_EQ_INT(work_of_lease(0), 20000);
+    CHECK_EQ_INT(work_of_lease(19 * MS), 20000);
+    CHECK_EQ_INT(work_of_lease(300 * MS), 300000);
+    CHECK_EQ_INT(work_of_lease(UINT64_MAX / 2), UINT32_MAX);
+}
+
+/* A client whose batches are long in coming has used no more than it computed. */
+TEST(waits_for_batches_are_nobodys_time)
+{
+    struct hr_serve_task task;
+
+    start_two();
+    worker.options.turn_ns = 0;
+    CHECK(hr__serve_next(&worker, &task, fresh()));
+    CHECK_EQ_INT(task.position, 500);
+    hr__serve_sent(&worker, &task, 1, (struct hr_serve_took){1000 * MS, MS}, &actions);
+    check_next_takes(0, 2 * MS);
+    check_next_takes(504, 2 * MS);
+    check_next_takes(4, 2 * MS);
     hr__serve_finish(&worker);
 }
 
@@ -410,7 +457,8 @@ TEST(leases_of_a_client_that_says_goodbye_end_unless_it_has_another_connection)
     hr__serve_frame(&worker, 3, &(struct hr_frame){HR_FRAME_GOODBYE}, 0, fresh());
     CHECK_EQ_INT(worker.lease_count, 0);
     CHECK(hr__serve_is_done(&worker));
-    hr__serve_sent(&worker, &task, 10, 10, fresh()); /* it was in the making */
+    hr__serve_sent(&worker, &task, 10, (struct hr_serve_took){10, 10},
+                   fresh()); /* it was in the making */
     CHECK_EQ_INT(actions.count, 0);
     hr__serve_finish(&worker);
 }

@@ -164,7 +164,8 @@ static void visit(struct stream *s, struct hr_frame *f)
     case HR_FRAME_FINISHED:
         pass(s, &f->job, 8);
         pass(s, &f->u.lease.rank, 4);
-        pass(s, &f->u.lease.ttl_ms, 4);
+        pass(s, f->type == HR_FRAME_FINISHED ? &f->u.lease.work_us : &f->u.lease.ttl_ms,
+             4);
         pass_ranges(s, f->u.lease.ranges, f->count);
         return;
     case HR_FRAME_CREDIT:

@@ -16,7 +16,7 @@
 
 #include "core/error.h"
 
-#define HR_FRAME_VERSION 4u
+#define HR_FRAME_VERSION 5u
 #define HR_FRAME_HEAD 32u            /* bytes of a header */
 #define HR_FRAME_TAIL 8u             /* bytes after a body */
 #define HR_FRAME_RUN (1u << 18)      /* bytes of a body that are hashed at once */
@@ -114,7 +114,9 @@ struct hr_frame {
             uint64_t window;    /* positions beyond the cursor that may be leased */
         } welcome;
         struct {
-            uint32_t rank, ttl_ms; /* ttl_ms: LEASE only */
+            uint32_t rank;
+            uint32_t ttl_ms;  /* LEASE */
+            uint32_t work_us; /* FINISHED: that it took the worker; 0: unknown */
             struct hr_frame_range ranges[HR_FRAME_RANGES_MAX];
         } lease; /* LEASE, BIND, FINISHED: ascending and disjoint */
         struct {

@@ -95,6 +95,7 @@ static void random_frame(struct hr_frame *f, enum hr_frame_type type)
         f->job = hr__rng_u64(&rng);
         f->u.lease.rank = (uint32_t)below(HR_FRAME_WORLD_MAX);
         f->u.lease.ttl_ms = type == HR_FRAME_LEASE ? (uint32_t)(1 + below(100000)) : 0;
+        f->u.lease.work_us = type == HR_FRAME_FINISHED ? (uint32_t)below(100000) : 0;
         random_ranges(f, f->u.lease.ranges);
     }
     if (type == HR_FRAME_SEGMENT) {
@@ -191,11 +192,11 @@ TEST(a_body_has_any_bytes_and_its_hash)
 TEST(the_bytes_are_those_of_the_page)
 {
     static const unsigned char credit[] = {
-        'H',  'R',  4,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
+        'H',  'R',  5,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
         0,    0,    0,    0,    5,    0,    0,    0, /* the hash follows */
-        0x74, 0xbf, 0x12, 0xc3, 0x7c, 0xb1, 0x91, 0x4e, 0,  0, 1, 0, 0, 0, 0, 0};
+        0xef, 0x3f, 0x96, 0x2b, 0xdb, 0xcf, 0x1a, 0xcf, 0,  0, 1, 0, 0, 0, 0, 0};
     static const unsigned char hello[] = {
-        'H',  'R',  4,    1,    48,   0,    0,    0,    /* header */
+        'H',  'R',  5,    1,    48,   0,    0,    0,    /* header */
         96,   0,    0,    0,    0,    0,    0,    0,    /* cursor */
         7,    0,    0,    0,    3,    0,    0,    0,    /* count, generation */
         0,    0,    0,    0,    0,    0,    0,    0,    /* hash */

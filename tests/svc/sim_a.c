@@ -362,7 +362,8 @@ static bool make_frame(struct sim *sim, int proc)
         records[i] = record_at(sim, proc, task.position + i);
     bytes = SIM_PAYLOAD * task.count;
     sim_send_data(sim, proc, task.client, &frame, records, bytes);
-    hr__serve_sent(worker, &task, bytes, bytes, &sim->actions);
+    hr__serve_sent(worker, &task, bytes, (struct hr_serve_took){bytes, bytes},
+                   &sim->actions);
     limit =
         sim->shape.budget + SIM_PAYLOAD * sim->shape.frame_positions * sim->shape.workers;
     if (sim_bytes_to(sim, sim->conns[task.client].side[0]) > limit)

@@ -282,7 +282,8 @@ static bool make_frame(struct sim *sim, int proc)
         records[i] = task.position + i;
     bytes = SIM_PAYLOAD * task.count;
     sim_send_data(sim, proc, task.client, &frame, records, bytes);
-    hr__serve_sent(worker_of(sim, proc), &task, bytes, bytes, &sim->actions);
+    hr__serve_sent(worker_of(sim, proc), &task, bytes,
+                   (struct hr_serve_took){bytes, bytes}, &sim->actions);
     return true;
 }
 
