@@ -269,7 +269,8 @@ def commands_and_metrics_show_consumers_beside_other_runs():
         assert (status["consumers"], status["consumer_count"], status["job_count"], status["clients"]) == ([], 0, 1, 0), status
         sent, taken = (metrics(s)[f"headrace_positions_{name}_total"] for name in ("finished", "taken"))
         assert sum(worker["positions_finished"] for worker in status["workers"]) == status["positions_finished"] == sent, status
-        assert sent > taken > status["jobs"][0]["cursor"] + job["cursor"] - 1, (sent, taken, status)
+        # Clients may have taken a part of a lease that is not finished.
+        assert sent > 0 and taken > status["jobs"][0]["cursor"] + job["cursor"] - 1, (sent, taken, status)
 
 
 @test
