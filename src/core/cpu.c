@@ -424,6 +424,23 @@ uint64_t hr__cpu_delay_ns(void)
     return sum;
 }
 
+uint64_t hr__cpu_parse_steal(const char *stat)
+{
+    unsigned long long steps;
+
+    /* user, nice, system, idle, iowait, irq, softirq, steal; in 1/100 s */
+    if (sscanf(stat, "cpu %*u %*u %*u %*u %*u %*u %*u %llu", &steps) != 1)
+        return 0;
+    return steps * HR_CPU_STEAL_STEP_NS;
+}
+
+uint64_t hr__cpu_steal_ns(void)
+{
+    char text[256];
+
+    return read_text("/proc/stat", text, sizeof text) ? hr__cpu_parse_steal(text) : 0;
+}
+
 /* Returns false if the system does not say. A file that cannot be read once is given up:
  * the end of a part needs its begin. The CPU time in the file is that of the scheduler's
  * last tick, so it is not used. */

@@ -64,6 +64,13 @@ bool hr__cpu_watch_end(struct hr_cpu_watch *watch, struct hr_cpu_use *ret_use);
 /* By any thread. The watch is as at first. */
 void hr__cpu_watch_close(struct hr_cpu_watch *watch);
 
+/* How long a hypervisor ran others on this machine's cores while they had work, all cores
+ * together, since the machine started, in ns; it grows in steps of HR_CPU_STEAL_STEP_NS.
+ * 0 if the system does not say. The second reads the text of /proc/stat. */
+#define HR_CPU_STEAL_STEP_NS 10000000u
+uint64_t hr__cpu_steal_ns(void);
+uint64_t hr__cpu_parse_steal(const char *stat);
+
 /* Times that the calling thread has slept for something: a lock, a file, a timer. */
 uint64_t hr__cpu_switches(void);
 

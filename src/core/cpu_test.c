@@ -165,6 +165,15 @@ TEST(resident_memory_is_known)
     CHECK(hr__rss_peak_bytes() >= hr__rss_bytes() / 2);
 }
 
+TEST(stolen_time_is_the_eighth_number)
+{
+    CHECK_EQ_INT(hr__cpu_parse_steal("cpu  1 2 3 4 5 6 7 8 9 0\ncpu0 1 1 1 1 1 1 1 1\n"),
+                 80000000);
+    CHECK_EQ_INT(hr__cpu_parse_steal("cpu  1 2 3 4 5 6 7\n"), 0);
+    CHECK_EQ_INT(hr__cpu_parse_steal("intr 1 2 3 4 5 6 7 8\n"), 0);
+    CHECK_EQ_INT(hr__cpu_parse_steal(""), 0);
+}
+
 TEST(a_watch_says_how_long_its_thread_computed)
 {
     struct hr_cpu_watch watch = {0};

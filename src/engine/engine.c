@@ -201,6 +201,7 @@ static enum hr_err init_engine(struct hr_engine *engine, struct hr_error *reterr
     engine->fail_stage = -1;
     engine->open_ns = hr__now_ns();
     engine->open_cpu_ns = hr__cpu_process_ns();
+    engine->stolen.before_ns = hr__cpu_steal_ns();
     engine->start_ticks = hr__ticks();
     HR_TRY(hr__engine_check_options(&engine->options, reterr));
     HR_TRY(hr_graph_freeze(engine->graph, reterr));

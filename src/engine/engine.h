@@ -26,6 +26,7 @@
 #include "engine/positions.h"
 #include "engine/rerun.h"
 #include "engine/runner.h"
+#include "engine/sample.h"
 #include "engine/stage.h"
 #include "engine/state.h"
 #include "store/reader.h"
@@ -82,6 +83,7 @@ struct hr_engine {
     struct hr_stage stages[HR_PLAN_STAGES_MAX]; /* see stage.h */
     pthread_mutex_t host_lock;
     atomic_bool cancelled, stop;
+    struct hr_stolen stolen;  /* see sample.h */
     atomic_ullong code_clock; /* advances whenever the consumer wakes; dates code_since */
     atomic_size_t shared_bytes; /* with worker processes */
     atomic_int processes;       /* of them, alive */

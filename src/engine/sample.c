@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/cpu.h"
 #include "engine/engine.h"
 
 /* Fraction of all records' time that timing may cost. */
@@ -19,6 +20,10 @@
 /* From this mean on the CPU clock is read; below it, a record of this length is checked.
  */
 #define CLOCK_NS 20000.0
+/* What stolen time may explain: a node that takes so long, and so many times its mean. */
+#define STOLEN_NS 3e6
+#define STOLEN_MEANS 300
+#define STOLEN_LEAST 8 /* records before it */
 
 /* Draws the distance to the next timed record, if each is timed with the same
  * probability. */
@@ -88,30 +93,69 @@ void hr__sample_pause(struct hr_runner *runner)
     hr__thread_timing_end(&runner->thread);
 }
 
-/* The part of a long record's wall time that was spent off the core; subtracted from
- * `longest`. */
 static double
-find_lost(struct hr_runner *runner, const struct hr_stage *stage,
-          const struct hr_sample *sample, double tick_ns, uint32_t *ret_longest)
+cpu_of(const struct hr_sample *sample, const struct hr_charge *charge, double tick_ns)
+{
+    return sample->clock ? (double)charge->cpu_ns : (double)charge->ticks * tick_ns;
+}
+
+/* The node of the record that took longest, and by how much, and all of them. */
+struct longest {
+    uint32_t node;
+    double ns, all_ns;
+};
+
+static struct longest
+find_longest(const struct hr_stage *stage, const struct hr_sample *sample, double tick_ns)
 {
     const struct hr_program *p = &stage->program;
-    double all = 0, longest = 0, lost;
+    struct longest longest = {.node = p->nodes[0]};
 
-    if (sample->clock)
-        return 0;
     for (size_t i = 0; i < p->node_count; i++) {
-        double ns = (double)sample->charges[p->nodes[i]].ticks * tick_ns;
+        double ns = cpu_of(sample, &sample->charges[p->nodes[i]], tick_ns);
 
-        all += ns;
-        if (ns <= longest)
+        longest.all_ns += ns;
+        if (ns <= longest.ns)
             continue;
-        longest = ns;
-        *ret_longest = p->nodes[i];
+        longest.ns = ns;
+        longest.node = p->nodes[i];
     }
-    if (all < CLOCK_NS)
+    return longest;
+}
+
+/* The part of a long record's wall time that was spent off the core; subtracted from its
+ * longest node. */
+static double find_lost(const struct hr_runner *runner, const struct hr_sample *sample,
+                        const struct longest *longest)
+{
+    if (sample->clock || longest->all_ns < CLOCK_NS)
         return 0;
-    lost = hr__meter_lost(&runner->meter);
-    return lost < longest ? lost : longest;
+    return fmin(hr__meter_lost(&runner->meter), longest->ns);
+}
+
+bool hr__stolen_explains(struct hr_stolen *stolen, uint64_t steal_ns, uint64_t ns)
+{
+    unsigned long long explained = atomic_load(&stolen->explained_ns);
+    uint64_t all = steal_ns > stolen->before_ns ? steal_ns - stolen->before_ns : 0;
+
+    do {
+        /* What is known of it lags by up to a step. */
+        if (explained >= all || explained + ns > all + HR_CPU_STEAL_STEP_NS)
+            return false;
+    } while (
+        !atomic_compare_exchange_weak(&stolen->explained_ns, &explained, explained + ns));
+    return true;
+}
+
+static bool was_stolen(struct hr_runner *runner, const struct hr_sample *sample,
+                       const struct longest *longest, double lost)
+{
+    const struct hr_fit *cost = &runner->meter.nodes[longest->node].cost;
+    double ns = longest->ns - lost;
+
+    return ns > STOLEN_NS && ns > STOLEN_MEANS * hr__fit_mean(cost) * sample->records &&
+           hr__fit_count(cost) >= STOLEN_LEAST &&
+           hr__stolen_explains(&runner->engine->stolen, hr__cpu_steal_ns(), (uint64_t)ns);
 }
 
 static void
@@ -137,21 +181,20 @@ void hr__sample_finish(struct hr_runner *runner, const struct hr_stage *stage,
     const struct hr_program *p = &stage->program;
     const struct hr_graph_node *nodes = runner->engine->graph->nodes;
     double tick_ns = hr__tick_ns(), lost;
-    uint32_t longest = UINT32_MAX;
+    struct longest longest = find_longest(stage, sample, tick_ns);
 
     assert(runner->thread.charges == NULL);
-    lost = find_lost(runner, stage, sample, tick_ns, &longest);
+    lost = find_lost(runner, sample, &longest);
+    if (was_stolen(runner, sample, &longest, lost))
+        return;
     for (size_t i = 0; i < p->node_count; i++) {
         uint32_t node = p->nodes[i];
         const struct hr_charge *charge = &sample->charges[node];
-        double wall = (double)charge->ticks * tick_ns, cpu = wall;
+        double wall = (double)charge->ticks * tick_ns;
+        double cpu = cpu_of(sample, charge, tick_ns) - (node == longest.node ? lost : 0);
 
         if (!charge->ran && charge->ticks == 0)
             continue;
-        if (sample->clock)
-            cpu = (double)charge->cpu_ns;
-        else if (node == longest)
-            cpu -= lost;
         /* User code has buckets of its own. */
         add(&runner->meter.nodes[node], charge, sample, cpu, wall > cpu ? wall - cpu : 0,
             nodes[node].op->code == NULL);

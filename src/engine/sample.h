@@ -11,13 +11,31 @@
  * If records take 20 us or more, the thread's CPU clock is read at each change of node;
  * otherwise the TSC. A record that looks slow by the TSC may have been interrupted: then
  * the time that the thread was off its core is subtracted from its slowest node.
+ *
+ * Time in which a hypervisor ran others counts as the thread's in both clocks. 10 ms of
+ * it in a record of 20 us, which stands for hundreds, would make its node several times
+ * as dear, and a profile uncertain for minutes. So a record that takes some ms, and
+ * hundreds of times as long as usual, is not counted where stolen time explains it. All
+ * that is so explained is no more than was stolen since the engine opened.
  */
 #ifndef HR_ENGINE_SAMPLE_H
 #define HR_ENGINE_SAMPLE_H
 
+#include <stdatomic.h>
+
 #include "engine/meter.h"
 
 struct hr_stage;
+
+/* Stolen time (hr__cpu_steal_ns): when the engine opened, and what it has explained. */
+struct hr_stolen {
+    uint64_t before_ns;
+    atomic_ullong explained_ns;
+};
+
+/* Whether what was stolen up to `steal_ns` may explain `ns`, beside what it has explained
+ * before. By any thread. */
+bool hr__stolen_explains(struct hr_stolen *stolen, uint64_t steal_ns, uint64_t ns);
 
 /* Largest number of timed records in a pass. */
 #define HR_SAMPLES_MAX 16
@@ -47,7 +65,7 @@ void hr__sample_init(struct hr_runner *runner, const struct hr_stage *stage,
 void hr__sample_resume(struct hr_runner *runner, const struct hr_sample *sample,
                        uint32_t node);
 void hr__sample_pause(struct hr_runner *runner);
-/* The record is done: adds its cost to the meter. */
+/* The record is done: adds its cost to the meter, unless stolen time explains it. */
 void hr__sample_finish(struct hr_runner *runner, const struct hr_stage *stage,
                        const struct hr_sample *sample);
 
