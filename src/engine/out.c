@@ -40,14 +40,6 @@ void hr__stage_fail(struct hr_stage *stage, enum hr_err code, struct hr_error *e
 
 /* ---- room ---- */
 
-static struct hr_block *empty_block(struct hr_stage *stage)
-{
-    for (size_t i = 0; i < stage->block_count; i++)
-        if (stage->blocks[i].state == HR_BLOCK_EMPTY)
-            return &stage->blocks[i];
-    return NULL;
-}
-
 /* Batches that may wait for the consumer; fewer if they turn out larger than planned. */
 static size_t batches_allowed(const struct hr_engine *engine)
 {
@@ -65,7 +57,7 @@ bool hr__stage_has_room_locked(const struct hr_stage *stage)
         return stage->direct || engine->out_count < batches_allowed(engine);
     return hr__budget_has_room(&engine->stages[stage->number + 1]) &&
            (stage->filling != NULL ||
-            empty_block(&engine->stages[stage->number + 1]) != NULL);
+            hr__stage_empty_block(&engine->stages[stage->number + 1]) != NULL);
 }
 
 /* Takes an empty block of the next stage to fill. Returns false if there is none. */
@@ -76,7 +68,7 @@ static bool get_block(struct hr_stage *stage)
     struct hr_block *block;
 
     pthread_mutex_lock(&engine->lock);
-    block = hr__stage_failed(stage) ? NULL : empty_block(next);
+    block = hr__stage_failed(stage) ? NULL : hr__stage_empty_block(next);
     if (block != NULL) {
         block->state = HR_BLOCK_FILLING;
         block->number = next->blocks_opened++;

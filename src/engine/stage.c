@@ -179,8 +179,9 @@ void hr__stage_finish(struct hr_stage *stage)
 
 /* ---- opening blocks ---- */
 
-static struct hr_block *empty_block(struct hr_stage *stage)
+struct hr_block *hr__stage_empty_block(struct hr_stage *stage)
 {
+    hr__engine_assert_locked(stage->engine);
     for (size_t i = 0; i < stage->block_count; i++)
         if (stage->blocks[i].state == HR_BLOCK_EMPTY)
             return &stage->blocks[i];
@@ -304,7 +305,7 @@ static struct hr_block *open_positions(struct hr_stage *stage)
 {
     struct hr_engine *engine = stage->engine;
     size_t live = stage->live + (stage->direct ? engine->out_count : 0);
-    struct hr_block *block = empty_block(stage);
+    struct hr_block *block = hr__stage_empty_block(stage);
     uint64_t n, left;
     uint32_t size;
     enum hr_err code;

@@ -116,5 +116,7 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim);
 void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim,
                         uint64_t ns);
 bool hr__stage_drained(const struct hr_stage *stage);
+/* A block to fill, or NULL. Under the lock. */
+struct hr_block *hr__stage_empty_block(struct hr_stage *stage);
 
 #endif
