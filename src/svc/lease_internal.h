@@ -51,15 +51,18 @@ bool hr__lease_job_has_client(const struct hr_lease_job *job);
 
 /* ---- lease_kin.c ---- */
 
-/* A new job; one that is removed. HR_ERR_MEMORY. */
+/* A new job; one that is removed. Neither has clients. HR_ERR_MEMORY. */
 HR_CHECK enum hr_err hr__lease_kin_join(struct hr_dispatcher *d, struct hr_lease_job *job,
                                         struct hr_error *reterr);
 void hr__lease_kin_leave(struct hr_lease_job *job);
+/* The job has its first client, or has lost its last one. */
+void hr__lease_kin_present(struct hr_lease_job *job, bool present);
 /* These positions of the epoch were leased to a worker that makes them. */
 void hr__lease_kin_note(struct hr_lease_job *job, struct hr_frame_range range,
                         hr_peer worker);
-/* Which worker has the position of the epoch, and those after it up to *ret_until; 0:
- * none, as far as is known. It may be gone, and its number given to another one. */
+/* Which worker has the position of the epoch for another job that has a client, and those
+ * after it up to *ret_until; 0: none, as far as is known. It may be gone, and its number
+ * given to another one. */
 hr_peer hr__lease_kin_find(const struct hr_lease_job *job, uint64_t position,
                            uint64_t *ret_until);
 

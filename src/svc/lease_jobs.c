@@ -130,6 +130,8 @@ void hr__lease_link(struct hr_dispatcher *d, struct hr_lease_job *job, hr_peer p
 {
     struct hr_lease_peer *p = &d->peers[peer];
 
+    if (job->clients == 0)
+        hr__lease_kin_present(job, true);
     p->role = HR_FRAME_CLIENT;
     p->job = (size_t)(job - d->jobs);
     p->previous = 0;
@@ -143,13 +145,16 @@ void hr__lease_link(struct hr_dispatcher *d, struct hr_lease_job *job, hr_peer p
 void hr__lease_unlink(struct hr_dispatcher *d, hr_peer peer)
 {
     struct hr_lease_peer *p = &d->peers[peer];
+    struct hr_lease_job *job = &d->jobs[p->job];
 
     if (p->next != 0)
         d->peers[p->next].previous = p->previous;
     if (p->previous != 0)
         d->peers[p->previous].next = p->next;
     else
-        d->jobs[p->job].clients = p->next;
+        job->clients = p->next;
+    if (job->clients == 0)
+        hr__lease_kin_present(job, false);
     p->next = p->previous = 0;
     p->role = 0;
     d->client_count--;

@@ -5,16 +5,19 @@
  * A worker keeps what it made for one job while another one needs it (fleet/shelf.h), so
  * that one should get it there. The table is a hint: what a worker does not have any
  * more, it makes again. It holds the latest leases; what is older is leased as if nobody
- * had it.
+ * had it, and so is everything while no other job has a client: what was made for a run
+ * that has ended is gone.
  */
+#include <assert.h>
+
 #include "core/alloc.h"
 #include "svc/lease_internal.h"
 
 #define RANGES 512u
 
 struct hr_lease_kin {
-    uint32_t jobs;
-    uint32_t count, next; /* of the ranges; where the next one goes */
+    uint32_t jobs, present; /* of those, jobs that have a client */
+    uint32_t count, next;   /* of the ranges; where the next one goes */
     struct {
         struct hr_frame_range range;
         hr_peer worker;
@@ -68,11 +71,21 @@ enum hr_err hr__lease_kin_join(struct hr_dispatcher *d, struct hr_lease_job *job
         if (other->kin == NULL)
             return hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
         other->kin->jobs = 1;
+        other->kin->present = other->clients != 0;
         note_leases(other->kin, other);
     }
+    assert(job->clients == 0);
     job->kin = other->kin;
     job->kin->jobs++;
     return HR_OK;
+}
+
+void hr__lease_kin_present(struct hr_lease_job *job, bool present)
+{
+    if (job->kin == NULL)
+        return;
+    job->kin->present += present ? 1 : -1u;
+    assert(job->kin->present <= job->kin->jobs);
 }
 
 void hr__lease_kin_leave(struct hr_lease_job *job)
@@ -94,8 +107,9 @@ hr_peer
 hr__lease_kin_find(const struct hr_lease_job *job, uint64_t position, uint64_t *ret_until)
 {
     const struct hr_lease_kin *kin = job->kin;
+    uint32_t count = kin != NULL && kin->present > 1 ? kin->count : 0;
 
-    for (uint32_t i = 1; kin != NULL && i <= kin->count; i++) {
+    for (uint32_t i = 1; i <= count; i++) {
         uint32_t at = (kin->next + RANGES - i) % RANGES;
 
         if (kin->ranges[at].range.from <= position &&

@@ -836,6 +836,27 @@ TEST(what_a_worker_made_for_an_equal_job_is_leased_to_it)
     hr__lease_finish(&d);
 }
 
+/* Nobody keeps anything for it, so it is work, and is measured. */
+TEST(what_a_run_had_that_has_ended_is_leased_like_all_else)
+{
+    start(1000, 1000, 160, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    check_lease(1, 0, 40);
+    join_kin(4, 160, MS);
+    CHECK_EQ_INT(d.jobs[1].consumers[0].known_leases, 1);
+    hr__lease_lost(&d, 2, 2 * MS, fresh());
+    finished(1, 0, 40, 3 * MS);
+    finished_kin(1, 0, 40, 3 * MS);
+    CHECK_EQ_INT(d.jobs[1].consumers[0].known_leases, 0);
+    CHECK(d.jobs[1].consumers[0].outstanding > 0);
+    CHECK_EQ_INT(d.peers[1].outstanding, d.jobs[1].consumers[0].outstanding);
+    hr__lease_lost(&d, 4, 4 * MS, fresh());
+    join_client(2, 1, 0, 99, 0, 5 * MS); /* the first again, from its start, alone */
+    CHECK_EQ_INT(d.jobs[0].consumers[0].known_leases, 0);
+    hr__lease_finish(&d);
+}
+
 /* Else a lease of one position that waits for its turn would be followed by another one
  * of one position. */
 TEST(a_lease_took_what_its_worker_says)
