@@ -276,6 +276,17 @@ enum next {
     STOP,  /* there is no room for actions */
 };
 
+/* Whether the window ends in the gap, and leaves less of it than is leased at a time.
+ * What is before the gap is in work then, and moves the window. */
+static bool is_cut(const struct hr_dispatcher *d, const struct hr_lease_seat *seat,
+                   const struct hr_frame_range *gap)
+{
+    uint64_t window = seat->job->options.window;
+
+    return gap->until == seat->consumer->cursor + window &&
+           gap->until - gap->from < portion(d, window);
+}
+
 /* Leases what workers make or made for jobs that have the same records, to these workers.
  */
 static enum next lease_known(struct hr_dispatcher *d, const struct hr_lease_seat *seat,
@@ -301,6 +312,8 @@ static enum next lease_known(struct hr_dispatcher *d, const struct hr_lease_seat
         run = run < until - position ? run : until - position;
         if (gap.until - gap.from > run)
             gap.until = gap.from + run;
+        else if (gap.until - gap.from < run && is_cut(d, seat, &gap))
+            return WAIT;
         add(d, seat, worker, gap, KNOWN_THERE, now,
             start_lease(d, seat, worker, actions));
         hr__lease_queue_worker(d, worker);

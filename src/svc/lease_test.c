@@ -836,6 +836,34 @@ TEST(what_a_worker_made_for_an_equal_job_is_leased_to_it)
     hr__lease_finish(&d);
 }
 
+/* Else each step of the client would be a lease. */
+TEST(an_equal_job_waits_until_its_window_has_room_for_a_whole_lease)
+{
+    const struct hr_lease_consumer *kin;
+
+    start(1000, 1000, 150, 1);
+    join_worker(1, 8, 0);
+    join_client(2, 1, 0, 99, 0, 0);
+    check_lease(1, 0, 40);
+    finished(1, 0, 40, MS);
+    check_lease(1, 40, 150);
+    join_kin(4, 60, MS); /* a lease is half of its window */
+    kin = &d.jobs[1].consumers[0];
+    check_lease(1, 0, 40);
+    CHECK_EQ_INT(kin->known_leases, 1);
+    progress(4, 1, 9, MS);
+    CHECK(kin->cursor == 9 && kin->known_leases == 1);
+    progress(4, 1, 10, MS);
+    check_lease(1, 40, 70);
+    progress(4, 1, 70, MS);
+    check_lease(1, 70, 130);
+    progress(4, 1, 89, MS);
+    CHECK(kin->cursor == 89 && kin->known_leases == 1);
+    progress(4, 1, 90, MS);
+    check_lease(1, 130, 150); /* the other one's lease ends there */
+    hr__lease_finish(&d);
+}
+
 /* Nobody keeps anything for it, so it is work, and is measured. */
 TEST(what_a_run_had_that_has_ended_is_leased_like_all_else)
 {
