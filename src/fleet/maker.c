@@ -26,7 +26,8 @@
 #define LOOK_MIN_NS HR_FLEET_MS         /* between looks at whether others want some */
 #define PACK_MIN 8                      /* records; fewer do not pay */
 #define PACK_NS (2 * HR_FLEET_MS)       /* in which a pack of them came, one by one */
-#define LOOK_MAX_NS (50 * HR_FLEET_MS)  /* and at whether to stop */
+#define KEEP_NS 2000.0 /* of CPU for a record: to keep what takes less costs more */
+#define LOOK_MAX_NS (50 * HR_FLEET_MS) /* and at whether to stop */
 /* How long the threads of a range have to end, which others wait for; and those of all
  * ranges and openings, when the worker stops. */
 #define CLOSE_NS (50 * HR_FLEET_MS)
@@ -340,23 +341,35 @@ consider_packs(struct hr_worker_process *w, const struct hr_worker_range *range)
     hr__net_unlock(w->base.net);
 }
 
-/* The CPU time that a range has used, by the cores of its threads. */
-static uint64_t used_ns(const struct hr_worker_process *w, struct hr_worker_range *range)
+/* The CPU time that a range has used. */
+static double used_ns(const struct hr_worker_range *range)
 {
     const struct hr_graph *graph =
         range->packed != NULL ? range->packed : range->job->graph;
-    int cores = hr__cpu_count();
     double seconds = 0;
 
-    if (w->threads > 0 && w->threads < cores)
-        cores = w->threads;
     for (size_t i = 0; i < graph->count; i++) {
         struct hr_node_stats stats;
 
         if (hr__engine_node_stats(range->engine, i, &stats) == HR_OK)
             seconds += stats.seconds;
     }
-    return (uint64_t)(seconds * 1e9 / cores);
+    return seconds * 1e9;
+}
+
+/* A range has ended. */
+static void measure_range(struct hr_worker_process *w,
+                          const struct hr_worker_range *range, struct asker *asker)
+{
+    struct hr_worker_job *job = range->job;
+    int cores = hr__cpu_count();
+    double ns = used_ns(range);
+
+    if (w->threads > 0 && w->threads < cores)
+        cores = w->threads;
+    asker->run_ns += (uint64_t)(ns / cores);
+    consider_packs(w, range);
+    job->cheap = job->packing && ns < KEEP_NS * (double)(range->until - range->first);
 }
 
 /* No batch: it is not there yet, and another frame waits already, perhaps for it. */
@@ -381,10 +394,8 @@ make_item(struct hr_worker_process *w, struct hr_worker_job *job, struct asker *
     if (range->begun)
         return HR_OK;
     range->next++;
-    if (code == HR_OK && range->next == range->until) {
-        asker->run_ns += used_ns(w, range);
-        consider_packs(w, range);
-    }
+    if (code == HR_OK && range->next == range->until)
+        measure_range(w, range, asker);
     if (code != HR_OK || range->next == range->until)
         close_range(w, range, CLOSE_NS);
     return code;
@@ -417,7 +428,7 @@ static void open_ahead(struct hr_worker_process *w, struct hr_worker_job *job,
 struct making {
     struct asker asker;
     uint32_t follower; /* of the job's kept batches */
-    bool is_shared;    /* the job has other clients */
+    bool is_shared;    /* what is made is kept for the job's other clients */
     bool common;       /* one of the frame's batches was or is kept for them */
     struct hr_batch *batches[FRAME_POSITIONS_MAX]; /* NULL: that one failed */
     struct hr_parcel_item items[FRAME_POSITIONS_MAX];
@@ -446,7 +457,7 @@ static void take_kept(struct hr_worker_process *w, struct making *m,
     hr__net_lock(w->base.net);
     m->follower = peer->serial == m->asker.serial && peer->follows ? peer->follower
                                                                    : HR_SHELF_NOBODY;
-    m->is_shared = job->peers > 1;
+    m->is_shared = job->peers > 1 && !job->cheap;
     while (m->count < task->count) {
         struct hr_batch *batch =
             hr__shelf_take(&job->shelf, task->position + m->count, m->follower);

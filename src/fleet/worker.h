@@ -37,6 +37,7 @@ struct hr_worker_job {
      * to come fast; or NULL. Set once, under the lock. */
     struct hr_graph *packed;
     bool packing; /* the opener was asked for it */
+    bool cheap;   /* a record costs less to make again than to keep */
 };
 
 /* How a client's frames are compressed, and what the last review saw. */
