@@ -78,8 +78,8 @@ static const struct what records = {.group = "records of 1000 bytes, one by one"
                                     .items = RECORDS,
                                     .batch = 1,
                                     .message = (size_t)256 << 10,
-                                    .warm = RECORDS / 2,
-                                    .count = RECORDS * 2};
+                                    .warm = RECORDS * 3,
+                                    .count = RECORDS * 10};
 
 /* What costs something to make; figures are per record. */
 static const struct what spins = {.group = "records of 100 us, by one and by four runs",
