@@ -24,16 +24,16 @@ TEST(stolen_time_explains_as_much_as_there_was)
 
 #define COUNT 4000
 
-/* Every 1000th of COUNT records takes 5 ms and the others 2 us. Returns how many were
+/* Every 1000th of COUNT records takes 20 ms and the others 2 us. Returns how many were
  * counted, where `stolen_ns` may explain records. */
 static double counted(uint64_t stolen_ns)
 {
     struct hr_graph *graph = load(GRAPH(
-        RANGE(4000) "  - debug.spin: {us: 2, every: 1000, factor: 2500}\n" BATCH(10)));
+        RANGE(4000) "  - debug.spin: {us: 2, every: 1000, factor: 10000}\n" BATCH(10)));
     struct hr_iter_options options;
     struct hr_batch *batch;
     struct hr_iter *iter;
-    struct hr_error error;
+    struct hr_error error = {0};
     double count;
 
     hr_iter_options_init(&options);

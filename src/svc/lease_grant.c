@@ -281,9 +281,9 @@ enum next {
 static bool is_cut(const struct hr_dispatcher *d, const struct hr_lease_seat *seat,
                    const struct hr_frame_range *gap)
 {
-    uint64_t window = seat->job->options.window;
+    uint64_t window = seat->job->options.window, cursor = seat->consumer->cursor;
 
-    return gap->until == seat->consumer->cursor + window &&
+    return gap->from > cursor && gap->until == cursor + window &&
            gap->until - gap->from < portion(d, window);
 }
 
