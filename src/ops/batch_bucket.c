@@ -79,7 +79,7 @@ static enum hr_err bucket_infer(struct hr_infer *infer)
     infer->output->records = -1;
     HR_TRY(hr__infer_batch(infer, hr__bucket_size(p, 0), uniform && p->padding.drop_last,
                            false));
-    return hr__infer_lengths(infer, &p->padding.lengths);
+    return hr__infer_padding(infer, &p->padding);
 }
 
 /* The state of a node is where lengths are: schemas inferred later have sizes of single

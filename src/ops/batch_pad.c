@@ -22,7 +22,7 @@ static enum hr_err pad_infer(struct hr_infer *infer)
     const struct pad *p = infer->params;
 
     HR_TRY(hr__infer_batch(infer, p->size, p->padding.drop_last, false));
-    return hr__infer_lengths(infer, &p->padding.lengths);
+    return hr__infer_padding(infer, &p->padding);
 }
 
 static struct hr_stack_spec spec_of(const struct pad *p)

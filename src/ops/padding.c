@@ -2,6 +2,7 @@
  * padding.c - the lengths of padded records, and how they are stacked.
  */
 #include "ops/padding.h"
+#include "ops/fill.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,8 +41,38 @@ static enum hr_err infer_length(struct hr_infer *infer, const struct hr_field *i
     return HR_OK;
 }
 
-enum hr_err hr__infer_lengths(struct hr_infer *infer, const struct hr_names *lengths)
+/* Before it was batched. */
+static bool may_be_padded(const struct hr_field *item, const struct hr_padding *padding)
 {
+    if (item->kind != HR_FIELD_TENSOR)
+        return false;
+    for (int d = 0; d < item->ndim; d++)
+        if (item->dims[d].size < 0 || padding->multiple > 1)
+            return true;
+    return false;
+}
+
+static enum hr_err check_value(struct hr_infer *infer, const struct hr_padding *padding)
+{
+    const struct hr_schema *input = &infer->inputs[0];
+
+    for (size_t i = 0; i < input->count; i++) {
+        const struct hr_field *item = &input->fields[i];
+
+        if (may_be_padded(item, padding) && !hr__fill_fits(item->dtype, padding->value))
+            return hr__infer_fail(infer, "value", HR_ERR_RANGE,
+                                  "field \"%s\" of dtype %s cannot hold the value %g, "
+                                  "which pads all fields: cast or pad it before",
+                                  item->name, hr_dtype_name(item->dtype), padding->value);
+    }
+    return HR_OK;
+}
+
+enum hr_err hr__infer_padding(struct hr_infer *infer, const struct hr_padding *padding)
+{
+    const struct hr_names *lengths = &padding->lengths;
+
+    HR_TRY(check_value(infer, padding));
     for (int i = 0; i < lengths->count; i++) {
         const struct hr_field *item =
             hr__schema_get(&infer->inputs[0], lengths->values[i]);

@@ -25,9 +25,10 @@ struct hr_padding {
                 .help = "the fields whose sizes before padding are wanted: `x` adds "    \
                         "`x_length`")
 
-/* Adds the fields with the sizes of these fields' records, after hr__infer_batch(). */
+/* After hr__infer_batch(): checks the value, and adds the fields with the sizes that
+ * records had. */
 HR_CHECK enum hr_err
-hr__infer_lengths(struct hr_infer *infer, const struct hr_names *lengths);
+hr__infer_padding(struct hr_infer *infer, const struct hr_padding *padding);
 
 /* How batches of `size` records are stacked. Refers to *padding. */
 struct hr_stack_spec hr__padding_spec(const struct hr_padding *padding, int64_t size);

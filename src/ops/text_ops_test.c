@@ -326,6 +326,13 @@ TEST(pad_refuses_what_it_cannot_do)
     CHECK_HAS(b.error.message, "cannot hold the value 0.5");
     CHECK_ERR(HR_ERR_RANGE, bench_op(&b, "tokens.pad", "{length: 4, value: 1e10}"));
     CHECK(bench_op(&b, "tokens.pad", "{length: 4, side: left}") != HR_OK);
+    CHECK_ERR(HR_ERR_RANGE,
+              bench_op(&b, "batch.pad", "{size: 2, multiple: 4, value: 0.5}"));
+    CHECK_HAS(b.error.message, "cannot hold the value 0.5");
+    CHECK_ERR(HR_ERR_RANGE, bench_op(&b, "batch.bucket",
+                                     "{by: tokens, boundaries: [4], size: 2, "
+                                     "multiple: 4, value: 1e10}"));
+    CHECK_HAS(b.error.message, "cannot hold the value 1e+10");
     bench_put(&b, "tokens_mask");
     CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "tokens.pad", "{length: 4, mask: true}"));
     CHECK_HAS(b.error.message, "tokens_mask");
