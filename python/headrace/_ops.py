@@ -4045,7 +4045,9 @@ def order_skip(
     Operator `order.skip`, kind order, version 1; pure, shrinks.
 
     For the parts of a data set use order.split, whose parts keep their records when
-    others are added.
+    others are added.  The records of all ranks are counted. Where their number is not
+    known before, after a filter, an expansion or an iterable, every rank runs all
+    records up to here, and ranks divide what is kept.
 
     Args:
         pipeline: what the operator reads.
@@ -4143,7 +4145,9 @@ def order_take(
     Operator `order.take`, kind order, version 1; pure, shrinks.
 
     After a shuffle these are different records in every epoch; before it, the same
-    ones.
+    ones.  The records of all ranks are counted. Where their number is not known before,
+    after a filter, an expansion or an iterable, every rank runs all records up to here,
+    and ranks divide what is kept.
 
     Args:
         pipeline: what the operator reads.

@@ -227,6 +227,40 @@ TEST(an_op_that_shards_after_a_filter_divides_what_the_filter_keeps)
     }
 }
 
+/* What the ranks of a world give together is what one consumer gets, each once. */
+TEST(ranks_divide_the_first_records_that_a_filter_keeps)
+{
+    static const struct {
+        const char *text;
+        int first, last; /* of those that the filter keeps */
+    } cases[] = {
+        {GRAPH(RANGE(100) DROP_THIRD "  - order.take: {count: 20}\n" BATCH(4)), 0,  20},
+        {GRAPH(RANGE(100) DROP_THIRD "  - order.skip: {count: 10}\n" BATCH(4)), 10, 67},
+        {GRAPH(RANGE(100) DROP_THIRD "  - order.skip: {count: 10}\n"
+                                     "  - order.take: {count: 20}\n"),
+         10,                                                                        30},
+        {GRAPH(RANGE(100) "  - order.take: {count: 90}\n" DROP_THIRD BATCH(4)), 0,  60},
+    };
+    struct hr_iter_options options;
+
+    hr_iter_options_init(&options);
+    options.world = 3;
+    for (size_t at = 0; at < sizeof cases / sizeof cases[0]; at++) {
+        int64_t seen[100] = {0};
+        int kept = 0;
+
+        for (options.rank = 0; options.rank < 3; options.rank++)
+            collect(cases[at].text, &options, seen, -1, NULL);
+        for (int i = 0; i < 100; i++) {
+            bool good = i % 3 != 1;
+
+            CHECK_EQ_INT(seen[i],
+                         good && kept >= cases[at].first && kept < cases[at].last);
+            kept += good;
+        }
+    }
+}
+
 /* A consumer without a rank resumes the state of two ranks, and the reverse; also with a
  * path that is longer than its source. */
 TEST(one_consumer_resumes_the_state_of_two_ranks)

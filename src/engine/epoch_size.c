@@ -46,19 +46,20 @@ static bool graph_shards(const struct hr_graph *graph)
     return false;
 }
 
-/* What sees records in order is one chain: no flow has two of them as inputs. */
+/* What sees records in order is one chain: no flow has two of them as inputs. Where an
+ * order op follows rounds, these are divided. */
 uint32_t hr__engine_divider(const struct hr_graph *graph)
 {
-    uint32_t at = graph->output, found = HR_NO_NODE;
+    const struct hr_graph_node *n = &graph->nodes[graph->output];
+    uint32_t found = HR_NO_NODE;
 
-    while (found == HR_NO_NODE) {
-        const struct hr_graph_node *n = &graph->nodes[at];
+    while (!n->by_number && n->input_count > 0) {
+        enum hr_sequence_ranks ranks = hr__sequence_ranks(&n->op->sequence, n->params);
 
-        if (hr__sequence_ranks(&n->op->sequence, n->params) != HR_RANKS_INPUTS)
-            found = at;
-        if (n->by_number || n->input_count == 0)
-            break;
-        at = n->inputs[0];
+        if (ranks == HR_RANKS_ROUNDS ||
+            (ranks == HR_RANKS_OUTPUTS && found == HR_NO_NODE))
+            found = (uint32_t)(n - graph->nodes);
+        n = &graph->nodes[n->inputs[0]];
     }
     return found;
 }
@@ -88,8 +89,8 @@ static enum hr_err check_divider(const struct hr_graph *graph,
     if (divider == HR_NO_NODE || o->even == HR_EVEN_NONE || gives_rounds(graph, divider))
         return HR_OK;
     hr__fail(reterr, HR_ERR_UNSUPPORTED,
-             "ranks divide what it makes of neighbouring records, and how many that are "
-             "is known only at the end of an epoch, so shares cannot be even: leave "
+             "ranks divide what it gives, and how many records that are is known only at "
+             "the end of an epoch, so shares cannot be even: leave "
              "`even` out (in Python even='steps' ends the epoch of all ranks with the "
              "first)");
     hr__graph_blame(graph, divider, reterr);

@@ -283,7 +283,8 @@ static enum hr_err check_depth(const struct check *c, uint32_t node)
     return wrong(c, node, HR_ERR_LIMIT);
 }
 
-/* Of nodes whose inputs ranks cannot divide, and of those that divide. */
+/* Of nodes whose inputs ranks cannot divide, and of those that divide. An order op may
+ * follow rounds: it counts those of its rank. */
 static enum hr_err check_ranks(const struct check *c, uint32_t node)
 {
     const struct hr_graph_node *n = &c->graph->nodes[node];
@@ -291,6 +292,8 @@ static enum hr_err check_ranks(const struct check *c, uint32_t node)
     enum hr_sequence_ranks ranks = hr__sequence_ranks(&n->op->sequence, n->params);
     bool shards = (n->op->traits & HR_TRAIT_SHARDS) != 0;
 
+    if (ranks == HR_RANKS_OUTPUTS && n->op->kind == HR_OP_ORDER)
+        return HR_OK;
     if (fact->rounds != NO_NODE && (shards || ranks != HR_RANKS_INPUTS)) {
         hr__fail(c->error, HR_ERR_GRAPH, "it would divide what '%s' gives each rank: %s",
                  name_of(c, fact->rounds),

@@ -55,8 +55,8 @@ struct hr_sequence_begin {
 enum hr_sequence_ranks {
     HR_RANKS_INPUTS,  /* its inputs, as its outputs */
     HR_RANKS_OUTPUTS, /* only its outputs, because what it makes of records depends on
-                         which are neighbours: of every `world` outputs it gives number
-                         `rank` (hr_sequence_begin) */
+                         which are neighbours, or are the first: of every `world` outputs
+                         it gives number `rank` (hr_sequence_begin) */
     HR_RANKS_ROUNDS,  /* only its outputs, which come in rounds of one for each rank: it
                          gives this rank's. Ranks have equally many rounds, and after
                          equally many they have seen the same inputs; but with

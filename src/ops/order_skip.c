@@ -39,10 +39,11 @@ static enum hr_err skip_add(void *sequencer, struct hr_sequence_record *record,
                             enum hr_sequence_verdict *ret_verdict, struct hr_error *error)
 {
     struct hr_ordinal *o = sequencer;
-    const struct skip *p = o->params;
+    uint64_t count = (uint64_t)((const struct skip *)o->params)->count;
+    uint64_t at = o->next++;
 
     (void)record, (void)error;
-    *ret_verdict = o->next++ < (uint64_t)p->count ? HR_SEQUENCE_DROP : HR_SEQUENCE_PASS;
+    *ret_verdict = at < count ? HR_SEQUENCE_DROP : hr__ordinal_pass(o, at - count);
     return HR_OK;
 }
 
@@ -51,7 +52,7 @@ const struct hr_op hr_op_order_skip = {
     .summary = "skip the first records",
     .doc = "For the parts of a data set use order.split, whose parts keep their records "
            "when "
-           "others are added.",
+           "others are added.\n\n" HR_ORDINAL_RANKS_DOC,
     .version = 1,
     .kind = HR_OP_ORDER,
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,
@@ -61,4 +62,5 @@ const struct hr_op hr_op_order_skip = {
     .order.map = skip_map,
     HR_ORDINAL,
     .sequence.add = skip_add,
+    .sequence.ranks = hr__ordinal_ranks,
 };

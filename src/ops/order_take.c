@@ -40,9 +40,10 @@ static enum hr_err take_add(void *sequencer, struct hr_sequence_record *record,
 {
     struct hr_ordinal *o = sequencer;
     const struct take *p = o->params;
+    uint64_t at = o->next++;
 
     (void)record, (void)error;
-    *ret_verdict = o->next++ < (uint64_t)p->count ? HR_SEQUENCE_PASS : HR_SEQUENCE_DROP;
+    *ret_verdict = at < (uint64_t)p->count ? hr__ordinal_pass(o, at) : HR_SEQUENCE_DROP;
     return HR_OK;
 }
 
@@ -57,7 +58,7 @@ const struct hr_op hr_op_order_take = {
     .name = "order.take",
     .summary = "keep the first records",
     .doc = "After a shuffle these are different records in every epoch; before it, the "
-           "same ones.",
+           "same ones.\n\n" HR_ORDINAL_RANKS_DOC,
     .version = 1,
     .kind = HR_OP_ORDER,
     .traits = HR_TRAIT_PURE | HR_TRAIT_SHRINKS,
@@ -68,4 +69,5 @@ const struct hr_op hr_op_order_take = {
     HR_ORDINAL,
     .sequence.add = take_add,
     .sequence.ended = take_ended,
+    .sequence.ranks = hr__ordinal_ranks,
 };

@@ -16,9 +16,16 @@ enum hr_err hr__ordinal_begin(const struct hr_sequence_begin *begin, void **sequ
         o = hr__calloc(1, sizeof *o);
     if (o == NULL)
         return hr__fail(begin->error, HR_ERR_MEMORY, "out of memory");
-    *o = (struct hr_ordinal){.params = begin->params};
+    *o = (struct hr_ordinal){
+        .params = begin->params, .rank = begin->rank, .world = begin->world};
     *sequencer = o;
     return HR_OK;
+}
+
+enum hr_sequence_ranks hr__ordinal_ranks(const void *params)
+{
+    (void)params;
+    return HR_RANKS_OUTPUTS;
 }
 
 uint64_t hr__ordinal_number(const void *sequencer)

@@ -10,7 +10,25 @@
 struct hr_ordinal {
     const void *params;
     uint64_t next; /* ordinal of the next record in the epoch */
+    uint64_t rank, world;
 };
+
+/* The record is number `at` of what the op passes: to this rank, or to another one. */
+static inline enum hr_sequence_verdict
+hr__ordinal_pass(const struct hr_ordinal *o, uint64_t at)
+{
+    return at % o->world == o->rank ? HR_SEQUENCE_PASS : HR_SEQUENCE_DROP;
+}
+
+#define HR_ORDINAL_RANKS_DOC                                                             \
+    "The records of all ranks are counted. Where their number is not known before, "     \
+    "after "                                                                             \
+    "a filter, an expansion or an iterable, every rank runs all records up to here, "    \
+    "and "                                                                               \
+    "ranks divide what is kept."
+
+/* HR_RANKS_OUTPUTS: which records are the first of an epoch depends on all of them. */
+enum hr_sequence_ranks hr__ordinal_ranks(const void *params);
 
 /* Hooks of struct hr_op_sequence; the op has its own add. */
 HR_CHECK enum hr_err
