@@ -37,6 +37,10 @@ struct hr_cache_options {
      * bytes: image.encode stands before the cache and image.decode after it, which
      * changes their levels. 0: they are kept as they are. */
     int quality;
+    /* How far records may differ. A cache within a composed group has the images made
+     * there, and what follows works on these: in modes close and fast, pixels are others
+     * then. */
+    enum hr_strictness strictness;
     uint64_t reserved[7]; /* zero */
 };
 
@@ -49,6 +53,7 @@ struct hr_cache_place {
     bool in_folder;             /* else in memory */
     bool chosen;                /* the graph has it */
     enum hr_variant variant;    /* in which the graph was predicted to run */
+    enum hr_strictness needs;   /* for what a cache there changes */
     double entry_bytes;         /* of a record */
     double total_bytes;         /* of all records */
     double part;                /* of the records that find room, 0 to 1 */
@@ -57,7 +62,7 @@ struct hr_cache_place {
     double gain;                /* by the rate without a cache */
     const char *refused;  /* why it cannot be there; NULL: it can, or it was not tried */
     const char *image;    /* the field that is kept as a JPEG; NULL: none is */
-    uint64_t reserved[7]; /* zero */
+    uint64_t reserved[6]; /* zero */
 };
 struct hr_cache_places;
 

@@ -324,14 +324,14 @@ PyObject *ext_graph_caches(PyObject *self, PyObject *args)
     long long epochs, memory, folder_bytes, refresh;
     const char *text;
     Py_ssize_t bytes;
-    int rule, strictness;
+    int rule, strictness, allowed;
     enum hr_err code;
 
     hr_cache_options_init(&options);
     hr_optimize_options_init(&order);
-    if (!PyArg_ParseTuple(args, "s#iiLLzLLi:caches", &text, &bytes, &rule, &strictness,
+    if (!PyArg_ParseTuple(args, "s#iiLLzLLii:caches", &text, &bytes, &rule, &strictness,
                           &epochs, &memory, &options.folder, &folder_bytes, &refresh,
-                          &options.quality) ||
+                          &options.quality, &allowed) ||
         (handle = take_frozen(graph)) == NULL)
         return NULL;
     options.epochs = epochs;
@@ -341,6 +341,7 @@ PyObject *ext_graph_caches(PyObject *self, PyObject *args)
     order.rule = (enum hr_rule)rule;
     order.strictness = (enum hr_strictness)strictness;
     options.order = &order;
+    options.strictness = (enum hr_strictness)allowed;
     Py_BEGIN_ALLOW_THREADS;
     code = hr_profile_parse(text, (size_t)bytes, "the profile", &profile, &error);
     if (code == HR_OK)

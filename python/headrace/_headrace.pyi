@@ -187,6 +187,7 @@ class Graph:
         folder_bytes: int,
         refresh: int,
         quality: int,
+        allowed: int,
     ) -> list[CacheResult]:
         """hr_graph_propose_cache in the order that the rule finds, the best place first."""
     def variants(

@@ -234,6 +234,7 @@ class Caching(NamedTuple):
     folder_bytes: int
     refresh: int
     quality: int  # 0: images are kept as they are
+    allowed: int  # how far records may differ: a number of STRICTNESS
 
 
 def places(
@@ -553,6 +554,7 @@ def optimized(
         count("cache_bytes", cache_bytes, called="optimize"),
         count("refresh", refresh, called="optimize"),
         count("cache_quality", cache_quality, 100, called="optimize"),
+        STRICTNESS.index(strictness),
     )
     costs = _given(given)
     built = _separate(pipeline._built, pipeline._node)

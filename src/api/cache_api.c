@@ -73,6 +73,10 @@ static enum hr_err check(const struct hr_cache_options *o, struct hr_error *rete
     if (o->quality < 0 || o->quality > 100)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "quality must be 1 to 100, not %d",
                         o->quality);
+    if ((unsigned)o->strictness > HR_STRICTNESS_RELAXED)
+        return hr__fail(reterr, HR_ERR_ARGUMENT,
+                        "strictness is no value of its enum: initialise the options with "
+                        "hr_cache_options_init");
     if (o->memory == -1 && o->folder == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT,
                         "a cache needs memory or a folder: neither is allowed");
@@ -263,6 +267,22 @@ static struct hr_doc *params_of(const struct proposing *p, bool folder)
     return NULL;
 }
 
+/* A cache within a composed group makes images there, which are others then. JPEGs were
+ * asked for, and are others anyway. */
+static bool would_change(const struct proposing *p, struct place *place)
+{
+    static const char *const names[] = {"exact", "close", "relaxed"};
+    const struct hr_graph_node *n = &p->graph->nodes[place->point.node];
+
+    if (place->point.file || n->passed_strictness <= p->options->strictness)
+        return false;
+    snprintf(place->refused, sizeof place->refused,
+             "images would be made there, with other pixels than the ops after it make "
+             "of the whole: allow that with strictness %s, or decode with mode exact",
+             names[n->passed_strictness]);
+    return true;
+}
+
 /* *ret_graph stays NULL if the graph cannot have a cache there, with the reason in
  * place->refused. */
 static enum hr_err
@@ -305,7 +325,8 @@ static enum hr_err take_best(struct proposing *p, struct hr_graph **ret_graph)
         if (place->point.node == HR_NO_NODE ||
             place->point.rate < LEAST_GAIN * places->rate)
             break;
-        HR_TRY(try_place(p, place, ret_graph));
+        if (!would_change(p, place))
+            HR_TRY(try_place(p, place, ret_graph));
     }
     if (*ret_graph != NULL)
         return HR_OK;
@@ -407,6 +428,7 @@ enum hr_err hr_cache_places_get(const struct hr_cache_places *places, size_t at,
         .refused = place->refused[0] != '\0' ? place->refused : NULL,
     };
     if (place->point.node != HR_NO_NODE) {
+        ret_place->needs = places->graph->nodes[place->point.node].passed_strictness;
         ret_place->node = places->graph->nodes[place->point.node].name;
         ret_place->in_folder = places->media[place->point.medium].folder;
         if (place->point.file)

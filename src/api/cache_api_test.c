@@ -131,27 +131,30 @@ TEST(nothing_is_cached_where_it_does_not_pay)
     hr_graph_unref(graph);
 }
 
-/* Photos of one size, which are cropped at random and blurred. */
-static struct hr_graph *photos(void)
+static struct hr_graph *photos(const char *steps)
 {
     struct hr_synth_photos what = {.count = 60};
     char folder[512], text[1024];
 
     snprintf(folder, sizeof folder, "%s/photos", check_temp_dir());
     CHECK_OK(hr_synth_photos(folder, &what, NULL, NULL, NULL));
-    snprintf(text, sizeof text,
-             "  - source.files: {path: '%.400s'}\n  - image.decode: {}\n"
-             "  - image.random_resized_crop: {size: 96}\n    name: crop\n"
-             "  - image.gaussian_blur: {size: 9}\n    name: blur\n" STACK,
-             folder);
+    snprintf(text, sizeof text, "  - source.files: {path: '%.400s'}\n%s" STACK, folder,
+             steps);
     return pipeline_graph(text);
 }
+
+#define CROP_AND_BLUR                                                                    \
+    "  - image.decode: {}\n  - image.random_resized_crop: {size: 96}\n    name: crop\n"  \
+    "  - image.gaussian_blur: {size: 9}\n    name: blur\n"
+#define RESIZE_AND_CROP(mode)                                                            \
+    "  - image.decode: {mode: " mode "}\n  - image.resize: {size: [64, 64]}\n"           \
+    "    name: resize\n  - image.random_crop: {size: 48}\n    name: crop\n"
 
 /* Behind a random op a cache would repeat the first epoch: it is refused with the reason,
  * unless draws may stay the same for some epochs. */
 TEST(random_draws_before_a_cache_are_refused_unless_refreshed)
 {
-    struct hr_graph *graph = photos();
+    struct hr_graph *graph = photos(CROP_AND_BLUR);
     struct hr_cache_options options;
     struct hr_error error = {0};
     struct proposed p;
@@ -169,6 +172,50 @@ TEST(random_draws_before_a_cache_are_refused_unless_refreshed)
     CHECK(p.best.chosen && p.best.refused == NULL);
     CHECK(p.best.gain < 5.01); /* two of ten epochs do the work */
     CHECK_EQ_INT(caches_in(p.graph, before, sizeof before), 1);
+    finish(&p);
+    hr_graph_unref(graph);
+}
+
+static const char *refused_after(const struct proposed *p, const char *node)
+{
+    struct hr_cache_place place;
+
+    for (size_t i = 0; hr_cache_places_get(p->places, i, &place) == HR_OK; i++)
+        if (place.node != NULL && strcmp(place.node, node) == 0 && place.image == NULL)
+            return place.refused;
+    return NULL;
+}
+
+/* In mode close, decode, resize and crop are one piece of work: a cache within it has
+ * them work on pixels that are made before. */
+TEST(a_cache_that_divides_a_group_needs_what_it_changes)
+{
+    struct hr_graph *graph = photos(RESIZE_AND_CROP("close"));
+    struct hr_cache_options options;
+    struct hr_error error = {0};
+    struct proposed p;
+
+    hr_cache_options_init(&options);
+    options.epochs = 100;
+    if (ask(graph, &options, &p, &error) != HR_OK)
+        check_failed(__FILE__, __LINE__, "%s", error.message);
+    CHECK(p.chosen.node == NULL || strcmp(p.chosen.node, "resize") != 0);
+    CHECK_EQ_INT(p.chosen.needs, HR_STRICTNESS_EXACT);
+    CHECK_HAS(refused_after(&p, "resize"), "with other pixels");
+    CHECK_HAS(refused_after(&p, "crop"), "draws random numbers");
+    finish(&p);
+    options.strictness = HR_STRICTNESS_CLOSE;
+    CHECK_OK(ask(graph, &options, &p, &error));
+    CHECK_EQ_STR(p.chosen.node, "resize");
+    CHECK_EQ_INT(p.chosen.needs, HR_STRICTNESS_CLOSE);
+    finish(&p);
+    hr_graph_unref(graph);
+
+    graph = photos(RESIZE_AND_CROP("exact"));
+    options.strictness = HR_STRICTNESS_EXACT;
+    CHECK_OK(ask(graph, &options, &p, &error));
+    CHECK_EQ_STR(p.chosen.node, "resize");
+    CHECK_EQ_INT(p.chosen.needs, HR_STRICTNESS_EXACT);
     finish(&p);
     hr_graph_unref(graph);
 }

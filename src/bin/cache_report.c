@@ -23,9 +23,9 @@ int cache_ask_check(const struct cache_ask *ask)
 
 enum hr_err
 cache_propose(struct hr_graph *graph, const struct hr_profile *profile,
-              const struct cache_ask *ask, const struct hr_optimize_options *order,
-              struct hr_graph **ret_graph, struct hr_cache_places **ret_places,
-              struct hr_error *error)
+              const struct cache_ask *ask, enum hr_strictness strictness,
+              const struct hr_optimize_options *order, struct hr_graph **ret_graph,
+              struct hr_cache_places **ret_places, struct hr_error *error)
 {
     struct hr_cache_options options;
 
@@ -36,6 +36,7 @@ cache_propose(struct hr_graph *graph, const struct hr_profile *profile,
     options.folder_bytes = ask->folder_bytes;
     options.refresh = ask->refresh;
     options.quality = (int)ask->quality;
+    options.strictness = strictness;
     options.order = order;
     return hr_graph_propose_cache(graph, profile, &options, ret_graph, ret_places, error);
 }

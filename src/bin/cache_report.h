@@ -41,9 +41,9 @@ int cache_ask_check(const struct cache_ask *ask);
 /* hr_graph_propose_cache(); `order` may be NULL. */
 enum hr_err
 cache_propose(struct hr_graph *graph, const struct hr_profile *profile,
-              const struct cache_ask *ask, const struct hr_optimize_options *order,
-              struct hr_graph **ret_graph, struct hr_cache_places **ret_places,
-              struct hr_error *error);
+              const struct cache_ask *ask, enum hr_strictness strictness,
+              const struct hr_optimize_options *order, struct hr_graph **ret_graph,
+              struct hr_cache_places **ret_places, struct hr_error *error);
 
 /* "after 'decode' in memory", "none". Returns `text`. */
 const char *cache_place_text(const struct hr_cache_place *place, char *text, size_t room);

@@ -142,6 +142,7 @@ add_cache(struct found *found, const struct hr_profile *profile,
           const struct optimize_command *command, struct hr_error *error)
 {
     struct hr_optimize_options order;
+    struct hr_cache_place place;
     struct hr_graph *cached = NULL;
     enum hr_err code;
 
@@ -150,11 +151,13 @@ add_cache(struct found *found, const struct hr_profile *profile,
     hr_optimize_options_init(&order);
     order.rule = (enum hr_rule)command->rule;
     order.strictness = found->result.needs;
-    code = cache_propose(found->written, profile, &command->cache,
-                         found->result.moved > 0 ? &order : NULL, &cached, &found->places,
-                         error);
+    code = cache_propose(
+        found->written, profile, &command->cache, (enum hr_strictness)command->strictness,
+        found->result.moved > 0 ? &order : NULL, &cached, &found->places, error);
     if (code != HR_OK)
         return code;
+    if (cache_chosen(found->places, &place) && place.needs > found->result.needs)
+        found->result.needs = place.needs;
     hr_graph_unref(found->graph);
     found->graph = cached;
     return HR_OK;

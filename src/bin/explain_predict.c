@@ -264,7 +264,7 @@ static int decide_cache(struct predicting *p)
         return CLI_OK;
     hr_optimize_options_init(&order);
     order.strictness = (enum hr_strictness)p->options->strictness;
-    if (cache_propose(p->graph, p->profile, &p->options->cache,
+    if (cache_propose(p->graph, p->profile, &p->options->cache, order.strictness,
                       made->chosen > 0 ? &order : NULL, &graph, &made->places,
                       &error) != HR_OK)
         return cli_library(&error);

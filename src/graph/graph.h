@@ -90,7 +90,9 @@ struct hr_graph_node {
     enum hr_strictness
         strictness; /* the greatest of its groups; exact ones may be split */
     enum hr_strictness made_strictness; /* the greatest of the groups that end here */
-    struct hr_graph_made *made;         /* per bound field */
+    enum hr_strictness
+        passed_strictness; /* and of those that go on at a node which reads this one */
+    struct hr_graph_made *made; /* per bound field */
     char reason[160]; /* why it was or was not composed; empty if there was no choice */
 };
 

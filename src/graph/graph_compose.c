@@ -316,6 +316,24 @@ static void note_whole_batches(struct hr_graph *graph, const struct hr_graph_nod
         graph->whole = runs.size;
 }
 
+/* What a node still describes after `n`, in the same groups. */
+static void note_passed(struct compose *c, const struct hr_graph_node *n)
+{
+    for (size_t i = 0; i < n->input_count; i++) {
+        struct hr_graph_node *before = &c->graph->nodes[n->inputs[i]];
+
+        for (size_t f = 0; f < before->schema.count; f++) {
+            const struct described *v =
+                value_of(c, seen_as(n, i, before->schema.fields[f].slot));
+            const struct hr_graph_node *head = &c->graph->nodes[v->head];
+
+            if (v->deferred && head != n &&
+                strictness_of(head) > before->passed_strictness)
+                before->passed_strictness = strictness_of(head);
+        }
+    }
+}
+
 static enum hr_err compose_node(struct compose *c, uint32_t node)
 {
     struct hr_graph_node *n = &c->graph->nodes[node];
@@ -332,6 +350,7 @@ static enum hr_err compose_node(struct compose *c, uint32_t node)
         make_all(c, n);
     else
         compose_fields(c, n);
+    note_passed(c, n);
     run_rewrites(c, n);
     return HR_OK;
 }

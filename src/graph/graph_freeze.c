@@ -650,7 +650,7 @@ static void undo(struct hr_graph *graph)
         n->positions = -1;
         n->draws_for = 0;
         n->by_number = n->describes = n->made_after = false;
-        n->strictness = n->made_strictness = HR_STRICTNESS_EXACT;
+        n->strictness = n->made_strictness = n->passed_strictness = HR_STRICTNESS_EXACT;
         n->reason[0] = '\0';
     }
 }
