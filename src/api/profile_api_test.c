@@ -256,13 +256,25 @@ TEST(what_gives_nothing_says_why)
     check_nothing("  - source.range: {n: 0}\n  - debug.identity: {}\n", HR_ERR_STATE,
                   "gave no record");
     check_nothing("  - source.range: {n: 1000}\n  - debug.fail: {every: 1}\n",
-                  HR_ERR_LIMIT, "debug.fail");
+                  HR_ERR_STATE, "(debug.fail): it failed for");
     check_nothing("  - source.range: {n: 100000}\n  - debug.sleep: {ms: 1}\n"
                   "  - batch.stack: {size: 100000}\n",
                   HR_ERR_TIMEOUT, "no batch was complete");
     check_nothing(
         "  - source.range: {n: 5}\n  - batch.stack: {size: 8, drop_last: true}\n",
         HR_ERR_STATE, "an epoch ends before its first batch is complete");
+}
+
+/* However often it reads the data. */
+TEST(some_bad_records_do_not_end_it)
+{
+    struct hr_profile_options options = brief();
+    struct hr_profile *profile = NULL;
+
+    options.seconds_max = 0.2;
+    CHECK_OK(measure("  - source.range: {n: 100}\n  - debug.fail: {every: 5}\n", &options,
+                     &profile, NULL));
+    hr_profile_free(profile);
 }
 
 static bool refuse(void *user, uint64_t done, uint64_t all)

@@ -33,7 +33,7 @@
 
 /* What a node did since the iterator was opened. */
 struct sums {
-    uint64_t records_in, records_out;
+    uint64_t records_in, records_out, errors;
     double cpu_ns, ordered_ns, wait_ns, bytes_in, bytes_out;
     struct hr_fit fit;
 };
@@ -65,6 +65,7 @@ static void look(struct profiling *p)
         p->now[i] = (struct sums){
             .records_in = s.records,
             .records_out = s.records_out,
+            .errors = s.errors,
             .cpu_ns = s.seconds * 1e9,
             .ordered_ns = s.ordered_seconds * 1e9,
             .wait_ns = s.wait_seconds * 1e9,
@@ -160,10 +161,25 @@ static uint64_t patience(const struct profiling *p)
                : PATIENCE;
 }
 
+static const char *how_it_ended(const struct sums *s, char *text, size_t room)
+{
+    unsigned long long all = s->records_in, bad = s->errors;
+
+    if (bad == 0)
+        snprintf(text, room, "let none of %llu records pass", all);
+    else
+        snprintf(text, room,
+                 "failed for %llu of %llu records and let none pass; `headrace run` says "
+                 "why",
+                 bad, all);
+    return text;
+}
+
 /* Why no batch came. */
 static enum hr_err tell_nothing(const struct profiling *p)
 {
     double seconds = (double)(p->looked - p->began) * 1e-9;
+    char text[160];
 
     if (ends_early(p))
         return hr__fail(p->error, HR_ERR_STATE,
@@ -182,10 +198,9 @@ static enum hr_err tell_nothing(const struct profiling *p)
             node->op->kind == HR_OP_SEQUENCE)
             continue;
         return hr__fail(p->error, HR_ERR_STATE,
-                        "there is nothing to measure after node '%s' (%s): it let none "
-                        "of %llu records pass",
+                        "there is nothing to measure after node '%s' (%s): it %s",
                         node->name, node->op->name,
-                        (unsigned long long)p->now[i].records_in);
+                        how_it_ended(&p->now[i], text, sizeof text));
     }
     return hr__fail(p->error, HR_ERR_TIMEOUT,
                     "no batch was complete after %.1f s and %llu records: measure longer "
@@ -406,6 +421,7 @@ static enum hr_err open_iter(struct profiling *p, struct hr_graph *graph)
     options.fuse = o->fuse;
     options.uncached = true;
     options.on_error = HR_ON_ERROR_SKIP;
+    options.errors_max = INT64_MAX; /* the same ones fail in each epoch */
     return hr_iter_open(graph, &options, &p->iter, p->error);
 }
 
