@@ -175,6 +175,16 @@ def test_without_fields_the_first_record_tells_them(tmp_path: pathlib.Path) -> N
     assert named.fingerprint != pipe.fingerprint == hr.from_yaml(pipe.to_yaml()).fingerprint
 
 
+def test_a_member_may_be_called_as_the_key_would_be(tmp_path: pathlib.Path) -> None:
+    write(tmp_path / "a.tar", [("1.key", b"x"), ("1.txt", b"y")])
+    (batch,) = hr.tar(tmp_path / "a.tar").batch(1, ragged=True).loader(output="numpy")
+    assert (batch["key"], batch["txt"]) == ([b"x"], ["y"])
+    with pytest.raises(hr.HeadraceError, match='"key" is a field of a member already'):
+        _ = hr.tar(tmp_path / "a.tar", keys=True).fields
+    (batch,) = hr.tar(tmp_path / "a.tar", keys=True, key_field="stem").batch(1, ragged=True).loader(output="numpy")
+    assert (batch["stem"], batch["key"]) == (["1"], [b"x"])
+
+
 @pytest.mark.parametrize("variant", [{"threads": 0}, {"threads": 3}])
 def test_found_fields_survive_shuffle_split_and_resume(tmp_path: pathlib.Path, variant: dict[str, Any]) -> None:
     for shard in range(3):

@@ -34,12 +34,10 @@ static const struct hr_param tar_params[] = {
                      "members of the first record, each named after its ending"),
     HR_P_BOOL(struct tar, keys, .fallback = "false",
               .help = "add the key of each record as a field"),
-    HR_P_FIELD(struct tar, key_field, .fallback = "key", .access = HR_ACCESS_WRITE,
+    HR_P_FIELD(struct tar, key_field, .fallback = "key",
                .help = "the field that holds the key, when keys are wanted"),
     HR_P_SHARDS(struct tar),
 };
-
-enum { FIELD_KEY, FIELD_FIRST };
 
 struct ending {
     const char *text; /* of the fields */
@@ -125,15 +123,32 @@ static bool takes(const char *endings, const char *ending, size_t bytes)
 
 /* ---- schema ---- */
 
+/* Bound are the key, if it is wanted, then the members' fields. */
+static size_t member_field(const struct tar *p, size_t at)
+{
+    return p->keys + at;
+}
+
 static enum hr_err
 tar_binds(const void *params, const void *state, const struct hr_schema *input,
           struct hr_bindings *bindings, struct hr_error *error)
 {
     const struct hr_pairs *fields = fields_of(params, state);
+    const struct tar *p = params;
 
     (void)input;
-    for (int i = 0; i < fields->count; i++)
+    if (p->keys)
+        HR_TRY(hr__bind(bindings, p->key_field, HR_ACCESS_WRITE, error));
+    for (int i = 0; i < fields->count; i++) {
+        if (p->keys && strcmp(fields->keys[i], p->key_field) == 0) {
+            memcpy(error->param, "key_field", sizeof "key_field");
+            return hr__fail(error, HR_ERR_ARGUMENT,
+                            "\"%s\" is a field of a member already: name another field "
+                            "for keys",
+                            p->key_field);
+        }
         HR_TRY(hr__bind(bindings, fields->keys[i], HR_ACCESS_WRITE, error));
+    }
     return HR_OK;
 }
 
@@ -179,14 +194,10 @@ static enum hr_err infer_field(struct hr_infer *infer, int at)
         [CONTENT_TEXT] = HR_MEANING_TEXT,
         [CONTENT_INTEGER] = HR_MEANING_LABEL,
     };
-    const struct tar *p = infer->params;
-    struct hr_field *field = infer->fields[FIELD_FIRST + at];
+    struct hr_field *field = infer->fields[member_field(infer->params, (size_t)at)];
     enum content content;
 
     HR_TRY(infer_content(infer, at, &content));
-    if (field == infer->fields[FIELD_KEY] && p->keys)
-        return hr__infer_fail(infer, "key_field", HR_ERR_ARGUMENT,
-                              "\"%s\" is a field of a member already", field->name);
     field->kind = content == CONTENT_INTEGER ? HR_FIELD_TENSOR : HR_FIELD_BYTES;
     field->dtype = content == CONTENT_INTEGER ? HR_I64 : field->dtype;
     field->meaning = meanings[content];
@@ -197,16 +208,15 @@ static enum hr_err tar_infer(struct hr_infer *infer)
 {
     const struct tar *p = infer->params;
     const struct hr_pairs *fields = fields_of(p, infer->state);
-    struct hr_field *key = infer->fields[FIELD_KEY];
 
-    assert(infer->field_count == (size_t)(FIELD_FIRST + fields->count));
-    key->kind = HR_FIELD_BYTES;
-    key->meaning = HR_MEANING_TEXT;
+    assert(infer->field_count == (size_t)(fields->count + p->keys));
     for (int i = 0; i < fields->count; i++)
         HR_TRY(infer_field(infer, i));
+    if (p->keys) {
+        infer->fields[0]->kind = HR_FIELD_BYTES;
+        infer->fields[0]->meaning = HR_MEANING_TEXT;
+    }
     infer->output->records = -1;
-    if (!p->keys)
-        hr__infer_remove(infer, FIELD_KEY);
     return HR_OK;
 }
 
@@ -551,7 +561,8 @@ static enum hr_err set_member(struct hr_op_ctx *ctx, const struct hr_shard_recor
 
     for (size_t i = 0; i < state->count; i++) {
         const struct ending *one = &state->endings[i];
-        struct hr_value *value = ctx->fields[FIELD_FIRST + one->field];
+        struct hr_value *value =
+            ctx->fields[member_field(ctx->params, (size_t)one->field)];
 
         if (!is_ending(one->text, one->bytes, ending, bytes))
             continue;
@@ -574,11 +585,11 @@ set_key(struct hr_op_ctx *ctx, const struct hr_tar_member *member, size_t bytes)
     const struct tar *p = ctx->params;
     void *memory;
 
-    if (!p->keys || ctx->fields[FIELD_KEY]->kind != HR_VALUE_NONE)
+    if (!p->keys || ctx->fields[0]->kind != HR_VALUE_NONE)
         return HR_OK;
     HR_TRY(hr__op_alloc(ctx, bytes + 1, &memory));
     memcpy(memory, member->name, bytes);
-    hr__value_set_bytes(ctx->fields[FIELD_KEY], memory, bytes, NULL);
+    hr__value_set_bytes(ctx->fields[0], memory, bytes, NULL);
     return HR_OK;
 }
 
@@ -615,7 +626,7 @@ check_complete(struct hr_op_ctx *ctx, const struct hr_shard_record *record)
     const struct hr_pairs *fields = fields_of(ctx->params, ctx->state);
 
     for (int i = 0; i < fields->count; i++)
-        if (ctx->fields[FIELD_FIRST + i]->kind == HR_VALUE_NONE)
+        if (ctx->fields[member_field(ctx->params, (size_t)i)]->kind == HR_VALUE_NONE)
             return hr__fail(ctx->error, HR_ERR_FORMAT,
                             "%s: byte %llu: the record has no member '%s' for field '%s'",
                             record->place.uri, (unsigned long long)record->place.offset,
