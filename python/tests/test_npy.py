@@ -228,6 +228,15 @@ def test_damage_to_a_npz_file_is_found(tmp_path: pathlib.Path, rng: random.Rando
             read(path)
 
 
+def test_an_array_that_is_in_a_file_twice_is_refused(tmp_path: pathlib.Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.zeros(3))
+    np.savez(tmp_path / "b.npz", x=np.ones(3))
+    with zipfile.ZipFile(tmp_path / "b.npz") as other, zipfile.ZipFile(tmp_path / "a.npz", "a") as file:
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            file.writestr("x.npy", other.read("x.npy"))
+    refused(tmp_path / "a.npz", 'two arrays are called "x"')
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_bit_that_renames_an_array_is_found(tmp_path: pathlib.Path, which: int) -> None:
     np.savez(tmp_path / "a.npz", x=np.arange(3))

@@ -155,6 +155,21 @@ static void print_bytes(const struct hr_field_view *view, int64_t record)
     printf("%s\"\n", to - from > 48 ? "..." : "");
 }
 
+/* Integers in full. */
+static void print_number(const struct hr_field_view *view, int64_t record, double value)
+{
+    struct picture_walk walk;
+    int64_t whole;
+
+    picture_walk_begin(&walk, view, record);
+    if (view->dtype == HR_I64) {
+        memcpy(&whole, picture_walk_next(&walk), sizeof(whole));
+        printf("%lld\n", (long long)whole);
+    } else {
+        printf("%.*g\n", view->dtype == HR_I32 ? 10 : 9, value);
+    }
+}
+
 static void print_tensor(const struct hr_field_view *view, int64_t record)
 {
     double low = INFINITY, high = -INFINITY, sum = 0, value = 0;
@@ -171,7 +186,7 @@ static void print_tensor(const struct hr_field_view *view, int64_t record)
         sum += value;
     }
     if (count == 1 && view->ndim == 1) {
-        printf("%.9g\n", value);
+        print_number(view, record, value);
         return;
     }
     printf("%s[", hr_dtype_name(view->dtype));

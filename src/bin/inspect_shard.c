@@ -22,6 +22,20 @@ int inspect_shard_open(const char *path, const char *index, struct hr_graph **re
     return data_file_open(data_file_source(path), path, index, ret_graph);
 }
 
+/* Takes the escapes out of a JSON string in place, up to its end. Those of control
+ * characters stay as they are. */
+static void unescape(char *text)
+{
+    char *to = text;
+
+    for (; *text != '\0' && *text != '"'; text++) {
+        if (*text == '\\' && (text[1] == '"' || text[1] == '\\'))
+            text++;
+        *to++ = *text;
+    }
+    *to = '\0';
+}
+
 /* Prints the messages of a ledger's lines. */
 static void print_ledger(FILE *ledger)
 {
@@ -30,13 +44,13 @@ static void print_ledger(FILE *ledger)
     size_t room = 0;
 
     while (getline(&line, &room, ledger) > 0) {
-        char *from = strstr(line, key), *to;
+        char *from = strstr(line, key);
 
         if (from == NULL)
             continue;
         from += sizeof(key) - 1;
-        to = strstr(from, "\"}");
-        printf("  %.*s\n", to != NULL ? (int)(to - from) : (int)strlen(from), from);
+        unescape(from);
+        printf("  %s\n", from);
     }
     free(line);
 }

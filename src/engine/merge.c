@@ -63,7 +63,7 @@ static enum hr_err
 parse(struct merge *m, const char *text, size_t at, struct hr_error *reterr)
 {
     struct hr_saved one = {0};
-    enum hr_err code = text != NULL ? hr__doc_parse(text, strlen(text), "state.json",
+    enum hr_err code = text != NULL ? hr__doc_parse(text, strlen(text), "the state",
                                                     &m->docs[at], reterr)
                                     : hr__fail(reterr, HR_ERR_ARGUMENT, "it is missing");
 

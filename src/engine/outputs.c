@@ -230,7 +230,7 @@ enum hr_err hr__outputs_resume(const struct hr_outputs *outputs, const char *sta
 {
     struct hr_saved saved = {0};
     struct hr_doc *doc;
-    enum hr_err code = hr__doc_parse(state, strlen(state), "state.json", &doc, reterr);
+    enum hr_err code = hr__doc_parse(state, strlen(state), "the state", &doc, reterr);
 
     if (code != HR_OK) {
         hr__error_prefix(reterr, "the iterator state is damaged");

@@ -549,7 +549,7 @@ hr__state_restore(struct hr_engine *engine, const char *json, struct hr_error *r
 {
     struct hr_saved saved = {0};
     struct hr_doc *doc;
-    enum hr_err code = hr__doc_parse(json, strlen(json), "state.json", &doc, reterr);
+    enum hr_err code = hr__doc_parse(json, strlen(json), "the state", &doc, reterr);
 
     if (code != HR_OK) {
         hr__error_prefix(reterr, "the iterator state is damaged");

@@ -179,7 +179,7 @@ hr__remote_resume(struct hr_remote *r, const char *state, struct hr_error *reter
     if (r->consumer->settled)
         return hr__fail(reterr, HR_ERR_STATE,
                         "a run resumes from a state before its first batch");
-    HR_TRY(hr__doc_parse(state, strlen(state), "state.json", &doc, reterr));
+    HR_TRY(hr__doc_parse(state, strlen(state), "the state", &doc, reterr));
     code = read_state(r->consumer, doc, reterr);
     hr__doc_destroy(doc);
     return code;

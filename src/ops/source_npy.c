@@ -254,6 +254,15 @@ unpack_array(struct state *state, const struct params *p, struct hr_window *wind
     return check_array(name, array, error);
 }
 
+/* NumPy would read the last one. */
+static bool is_repeated(const struct hr_zip *zip, size_t at)
+{
+    for (size_t i = at + 1; i < zip->count; i++)
+        if (strcmp(zip->members[i].name, zip->members[at].name) == 0)
+            return true;
+    return false;
+}
+
 static enum hr_err
 read_arrays(struct state *state, const struct params *p, struct hr_window *window,
             struct file *file, const struct hr_zip *zip, struct hr_error *error)
@@ -266,6 +275,11 @@ read_arrays(struct state *state, const struct params *p, struct hr_window *windo
 
         if (at == zip->count)
             return unknown_array(file, zip, state->names[i], error);
+        if (is_repeated(zip, at))
+            return hr__fail(error, HR_ERR_FORMAT,
+                            "%s: two arrays are called \"%s\": write the file anew with "
+                            "one of them",
+                            file->uri, state->names[i]);
         snprintf(name, sizeof name, "%.150s: array \"%s\"", file->uri, state->names[i]);
         if (member->deflated)
             HR_TRY(unpack_array(state, p, window, member, name, array, &file->unpacked[i],

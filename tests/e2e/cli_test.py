@@ -389,6 +389,14 @@ def inspect_reads_text_files():
 
 
 @test
+def inspect_shows_integers_in_full_and_what_is_wrong_as_it_is():
+    (temp / "wrong.csv").write_text('id,n\n9007199254740993,1\nx"y,2\n-123456789012,\n')
+    text = run("inspect", temp / "wrong.csv", code=1).stdout
+    assert " 9007199254740993\n" in text, text
+    assert 'wrong.csv:4' in text and 'column "n": the value is missing' in text and "\\" not in text, text
+
+
+@test
 def inspect_reads_arrays_of_numpy():
     path = temp / "an array.npy"
     head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }\n"
