@@ -231,9 +231,10 @@ def test_damage_to_a_npz_file_is_found(tmp_path: pathlib.Path, rng: random.Rando
 def test_an_array_that_is_in_a_file_twice_is_refused(tmp_path: pathlib.Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.zeros(3))
     np.savez(tmp_path / "b.npz", x=np.ones(3))
-    with zipfile.ZipFile(tmp_path / "b.npz") as other, zipfile.ZipFile(tmp_path / "a.npz", "a") as file:
-        with pytest.warns(UserWarning, match="Duplicate name"):
-            file.writestr("x.npy", other.read("x.npy"))
+    with zipfile.ZipFile(tmp_path / "b.npz") as other:
+        data = other.read("x.npy")
+    with zipfile.ZipFile(tmp_path / "a.npz", "a") as file, pytest.warns(UserWarning, match="Duplicate name"):
+        file.writestr("x.npy", data)
     refused(tmp_path / "a.npz", 'two arrays are called "x"')
 
 

@@ -181,6 +181,9 @@ static enum hr_err check_group(const struct check *c, const struct hr_plan_step 
 
 /* ---- numbers ---- */
 
+/* Records in the blocks of a stage: 4 GB of what is kept about each. */
+#define BLOCKED_MAX ((uint64_t)1 << 24)
+
 static enum hr_err
 check_direct(const struct check *c, const struct hr_plan_stage *stage, bool written)
 {
@@ -214,6 +217,13 @@ static enum hr_err check_numbers(const struct check *c, bool written_direct)
     bool requests = makes_requests(stage);
 
     HR_TRY(check_direct(c, stage, written_direct));
+    if (!stage->direct && (uint64_t)m->block_records * m->block_count > BLOCKED_MAX)
+        return FAIL(
+            c, HR_ERR_RANGE, stage,
+            "\"block_records\" times \"block_count\" is %llu, and must be at most "
+            "%llu",
+            (unsigned long long)m->block_records * m->block_count,
+            (unsigned long long)BLOCKED_MAX);
     if ((c->at == 0) != (m->queue_records == 0) || (c->at == 0) != (m->queue_bytes == 0))
         return FAIL(c, HR_ERR_RANGE, stage,
                     c->at == 0

@@ -212,6 +212,8 @@ TEST(a_plan_that_the_graph_does_not_allow_is_refused_with_its_place)
         {CHAIN,  "queue_records: 0",               1, "queue_records: 9",                         "no queue leads to stage 1"        },
         {CHAIN,  "request_ns: 0",                  1, "request_ns: 9",                            "\"request_ns\" must be 0"         },
         {CHAIN,  "budget: 0",                      1, "budget: 1000",                             "more than its budget"             },
+        {CHAIN,  "block_records: 256",             1, "block_records: 16777216",
+         "must be at most 16777216"                                                                                                  },
         {DIRECT, "block_records: 8",               1, "block_records: 9",                         "must be 8, not 9"                 },
         {DIRECT, "block_count: 64",                1, "block_count: 9",                           "\"batches_ahead\", 64, not 9"     },
         {DIRECT, "sequence:\n      - batch.stack", 1,
