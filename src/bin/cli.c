@@ -266,7 +266,8 @@ double cli_bytes(const char *text, char **ret_end)
     static const char units[] = "kMGT";
     double number = strtod(text, ret_end), unit = 1;
     char *end = *ret_end;
-    const char *found = *end != '\0' ? strchr(units, *end) : NULL;
+    char letter = *end == 'K' ? 'k' : *end;
+    const char *found = letter != '\0' ? strchr(units, letter) : NULL;
 
     if (end != text && found != NULL) {
         for (const char *at = units; at <= found; at++)
@@ -541,14 +542,20 @@ static int read_file(const char *path, char **ret_text)
     FILE *file = fopen(path, "r");
     char *text;
     size_t length;
+    int failed;
 
     if (file == NULL)
         return cli_failed("cannot read %s: %s", path, strerror(errno));
     text = malloc(SETTINGS_MAX + 1);
     length = text != NULL ? fread(text, 1, SETTINGS_MAX + 1, file) : 0;
+    failed = ferror(file) ? errno : 0;
     fclose(file);
     if (text == NULL)
         return cli_failed("out of memory");
+    if (failed != 0) {
+        free(text);
+        return cli_failed("cannot read %s: %s", path, strerror(failed));
+    }
     if (length > SETTINGS_MAX || memchr(text, '\0', length) != NULL) {
         free(text);
         return cli_usage("%s is no file of settings: it is too large, or not a text",

@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/kill_point.h"
 #include "fleet/job.h"
+#include "net/address.h"
 #include "svc/client.h"
 
 #define LEASES_MAX 256u /* ranges that it takes at a time */
@@ -446,6 +447,8 @@ set_address(struct hr_worker_process *w, const char *given, struct hr_error *ret
                         "a worker that listens on all interfaces (%s) must say under "
                         "which address clients reach it",
                         own);
+    if (given != NULL)
+        HR_TRY(hr__address_check(given, reterr));
     w->address = hr__strdup(given != NULL ? given : own);
     return w->address != NULL ? HR_OK : hr__fail(reterr, HR_ERR_MEMORY, "out of memory");
 }

@@ -20,7 +20,7 @@ static bool split(const char *text, char *host, const char **ret_port)
 
     if (length == 0 || length >= HR_NET_ADDRESS_MAX ||
         strspn(colon + 1, "0123456789") != strlen(colon + 1) || strlen(colon + 1) > 5 ||
-        colon[1] == '\0')
+        colon[1] == '\0' || strtoul(colon + 1, NULL, 10) > UINT16_MAX)
         return false;
     if (text[0] == '[' && text[length - 1] == ']') {
         text++;
@@ -30,6 +30,17 @@ static bool split(const char *text, char *host, const char **ret_port)
     host[length] = '\0';
     *ret_port = colon + 1;
     return length > 0;
+}
+
+enum hr_err hr__address_check(const char *text, struct hr_error *reterr)
+{
+    char host[HR_NET_ADDRESS_MAX];
+    const char *port;
+
+    if (split(text, host, &port))
+        return HR_OK;
+    return hr__fail(reterr, HR_ERR_ARGUMENT,
+                    "'%s' is not an address: write HOST:PORT, as 127.0.0.1:7070", text);
 }
 
 /* `flags`: further ones for getaddrinfo(). */
@@ -45,9 +56,7 @@ parse(const char *text, int flags, struct sockaddr_storage *ret_address,
     int failed;
 
     if (!split(text, host, &port))
-        return hr__fail(reterr, HR_ERR_ARGUMENT,
-                        "'%s' is not an address: write HOST:PORT, as 127.0.0.1:7070",
-                        text);
+        return hr__address_check(text, reterr);
     failed = getaddrinfo(host, port, &hints, &found);
     if (failed != 0)
         return hr__fail(reterr, HR_ERR_NOT_FOUND, "cannot look up '%s': %s", text,

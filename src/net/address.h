@@ -11,6 +11,10 @@
 
 #include "headrace/base.h"
 
+/* HR_ERR_ARGUMENT for a text that is no "host:port" or "[v6]:port", ports above 65535
+ * included. */
+HR_CHECK enum hr_err hr__address_check(const char *text, struct hr_error *reterr);
+
 /* Looks "host:port" or "[v6]:port" up; the host may be a name, which may take long
  * (lookup.h). HR_ERR_ARGUMENT for a wrong form, HR_ERR_NOT_FOUND for an unknown host. */
 HR_CHECK enum hr_err

@@ -420,6 +420,12 @@ def wrong_settings_are_named_with_their_line():
         file.write_text(text)
         one_line(run("dispatcher", "--config", file, code=2), str(file), *parts)
     one_line(run("worker", "--config", temp / "none.conf", code=1), "none.conf", "cannot read")
+    one_line(run("worker", "--config", temp, code=1), "Is a directory")
+    for words in (("dispatcher", "--listen", "127.0.0.1:65536"), ("worker", "--dispatcher", "127.0.0.1:99999"),
+                  ("worker", "--dispatcher", "127.0.0.1:1", "--address", "here")):
+        one_line(run(*words, code=2), f"'{words[-1]}' is not an address")
+    one_line(run("worker", "--dispatcher", "127.0.0.1:1", "--keep", "64KX", code=2), "--keep expects a number of bytes")
+    assert run("worker", "--dispatcher", "127.0.0.1:1", "--keep", "64KiB", "--show-config").returncode == 0
     one_line(run("worker", "--dispatcher", "127.0.0.1:1", env={"HEADRACE_WORKER_PEERS": "0"}, code=2), "HEADRACE_WORKER_PEERS: peers expects")
 
 
