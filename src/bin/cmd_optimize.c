@@ -361,11 +361,15 @@ const struct cli_command cmd_optimize = {
         "Measures what each node costs, finds the order of the nodes that is cheapest, "
         "and runs both orders over the same records to compare their batches and their "
         "time. Nodes move only as their traits, depends_on and keep_position allow, and "
-        "keep their random draws. An order whose records differ by more than "
+        "keep their random draws. Which record takes the place of a bad one (run "
+        "--errors substitute), and whether a record that a filter drops is bad, depends "
+        "on the order. An order whose records differ by more than "
         "--strictness allows is dropped, and the reason is printed. With --epochs it "
         "also puts a cache where it gains most over that many epochs: it weighs the work "
         "before each place against writing and reading entries at rates measured here. "
-        "Places after random ops are refused unless --refresh allows them. With "
+        "Places after random ops are refused unless --refresh allows them, and places "
+        "between a decode and a resize or crop, which change pixels in modes close and "
+        "fast, unless --strictness close does. With "
         "--cache-quality images may be kept as JPEGs, after what encoding and decoding "
         "some of them takes.",
     CLI_OPTIONS(optimize_table, struct optimize_command),
