@@ -70,10 +70,10 @@ TEST(coordinated_buckets_of_a_rank_have_one_digest)
         enum hr_even even;
         const char *bucket;
     } cases[] = {
-        {1, 3, HR_EVEN_NONE,   "boundaries: [8, 20], size: [3, 2, 1]"     },
-        {2, 3, HR_EVEN_REPEAT, "boundaries: [8, 20, 40], elements: 90"    },
-        {6, 7, HR_EVEN_REPEAT, "boundaries: [8, 20], size: 2"             },
-        {0, 4, HR_EVEN_DROP,   "boundaries: [12, 30], size: 2, value: 1.5"},
+        {1, 3, HR_EVEN_NONE,   "boundaries: [8, 20], size: [3, 2, 1]"    },
+        {2, 3, HR_EVEN_REPEAT, "boundaries: [8, 20, 40], elements: 90"   },
+        {6, 7, HR_EVEN_REPEAT, "boundaries: [8, 20], size: 2"            },
+        {0, 4, HR_EVEN_DROP,   "boundaries: [12, 30], size: 2, value: -2"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
