@@ -402,7 +402,8 @@ TEST(shuffle_gives_the_same_from_many_threads)
 /* The verdict of the sequencer of `order` on record `at`. */
 static enum hr_sequence_verdict verdict_on(int at, bool *ret_ended)
 {
-    struct hr_sequence_begin begin = {.params = node.params, .error = &b.error};
+    struct hr_sequence_begin begin = {
+        .params = node.params, .world = 1, .error = &b.error};
     bool (*ended)(const void *) = order->sequence.ended;
     struct hr_sequence_record record = {.records = 1};
     enum hr_sequence_verdict verdict = HR_SEQUENCE_PASS;

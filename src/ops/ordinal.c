@@ -3,6 +3,8 @@
  */
 #include "ops/ordinal.h"
 
+#include <assert.h>
+
 #include "core/alloc.h"
 
 /* Sums of a few of these do not wrap. */
@@ -12,6 +14,7 @@ enum hr_err hr__ordinal_begin(const struct hr_sequence_begin *begin, void **sequ
 {
     struct hr_ordinal *o = *sequencer;
 
+    assert(begin->world > 0);
     if (o == NULL)
         o = hr__calloc(1, sizeof *o);
     if (o == NULL)
