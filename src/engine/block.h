@@ -41,6 +41,13 @@ struct hr_children {
     struct hr_value *values; /* count x child fields */
 };
 
+/* Of a record in an open block. */
+enum hr_record_claim {
+    HR_CLAIM_NONE, /* not claimed yet, or a thread has it */
+    HR_CLAIM_DONE,
+    HR_CLAIM_BACK, /* a thread had it, and did not run it */
+};
+
 enum hr_block_state {
     HR_BLOCK_EMPTY,
     HR_BLOCK_FILLING, /* later stages: the sequencer before it adds records */
@@ -55,11 +62,12 @@ struct hr_block {
     uint32_t size, claimed, done;
     uint32_t holes;
     uint32_t ready; /* while it is open: records from 0 on that are done */
+    uint32_t back;  /* records that wait to be claimed again */
     bool last;      /* the epoch ends with it */
     uint32_t at;    /* the record that is sequenced next, and its child */
     uint64_t child;
     uint8_t *status;
-    uint8_t *complete;      /* per record, guarded by the lock: it is done */
+    uint8_t *claims;        /* per record, guarded by the lock: enum hr_record_claim */
     uint64_t *result_bytes; /* of the results that wait for the sequencer */
     uint64_t *input_bytes;  /* later stages: of the record's input */
     struct hr_bad **bad;

@@ -11,6 +11,10 @@
 #include "engine/engine.h"
 #include "engine/run.h"
 
+/* What a thread runs between two looks at the bytes of its claim, at least. */
+#define STEP_NS 20000
+#define STEP_LEAST 2
+
 /* Growth by less than an eighth is ignored. */
 static bool has_grown(uint64_t seen, uint64_t known)
 {
@@ -76,9 +80,9 @@ void hr__budget_init(struct hr_engine *engine)
         const struct hr_program *p = &stage->program;
 
         for (size_t f = 0; f < p->out_count; f++)
-            stage->unknown_sizes = stage->unknown_sizes || p->out[f].bytes < 0;
-        stage->unknown_sizes = (stage->unknown_sizes || p->expand.op != NULL) &&
-                               !engine->sizes.stages[i].known;
+            stage->sizes_vary = stage->sizes_vary || p->out[f].bytes < 0;
+        stage->sizes_vary = stage->sizes_vary || p->expand.op != NULL;
+        stage->unknown_sizes = stage->sizes_vary && !engine->sizes.stages[i].known;
     }
 }
 
@@ -101,6 +105,25 @@ uint32_t hr__budget_admit(const struct hr_stage *stage, uint32_t count)
     return count < room ? count : (uint32_t)room;
 }
 
+uint64_t hr__budget_room(const struct hr_stage *stage, uint32_t count)
+{
+    const struct hr_engine *engine = stage->engine;
+
+    hr__engine_assert_locked(engine);
+    if (!has_budget(engine) || stage->direct || !stage->sizes_vary)
+        return UINT64_MAX;
+    return hr__bytes_times(count, engine->sizes.stages[stage->number].result);
+}
+
+uint32_t hr__budget_step(const struct hr_claim *claim)
+{
+    double ns = claim->record_ns > 1 ? claim->record_ns : 1;
+
+    if (claim->room_bytes == UINT64_MAX)
+        return UINT32_MAX;
+    return STEP_NS / ns > STEP_LEAST ? (uint32_t)(STEP_NS / ns) : STEP_LEAST;
+}
+
 static uint64_t row_bytes(const struct hr_value *row, size_t count)
 {
     uint64_t bytes = 0;
@@ -110,27 +133,46 @@ static uint64_t row_bytes(const struct hr_value *row, size_t count)
     return bytes;
 }
 
+/* What the record's results hold. The largest child is noted in *item_max. */
+static uint64_t record_bytes(const struct hr_program *p, const struct hr_block *block,
+                             uint32_t at, uint64_t *item_max)
+{
+    uint64_t bytes = 0;
+
+    if (block->children == NULL)
+        return row_bytes(&block->rows[at * p->out_count], p->out_count);
+    for (uint64_t c = 0; c < block->children[at].count; c++) {
+        uint64_t item =
+            row_bytes(&block->children[at].values[c * p->child_count], p->child_count);
+
+        bytes += item + hr__values_bytes(p->child_count);
+        *item_max = item > *item_max ? item : *item_max;
+    }
+    return bytes;
+}
+
+bool hr__budget_is_used(const struct hr_claim *claim, uint32_t from, uint32_t until,
+                        uint64_t *bytes)
+{
+    uint64_t item = 0;
+
+    if (claim->room_bytes == UINT64_MAX)
+        return false;
+    for (uint32_t i = from; i < until; i++)
+        *bytes += record_bytes(&claim->stage->program, claim->block, i, &item);
+    return has_grown(*bytes, claim->room_bytes);
+}
+
 void hr__budget_measure(struct hr_claim *claim, uint64_t scratch)
 {
-    const struct hr_program *p = &claim->stage->program;
     struct hr_block *block = claim->block;
 
     if (!has_budget(claim->stage->engine))
         return;
     claim->scratch = scratch;
     for (uint32_t i = claim->at; i < claim->at + claim->count; i++) {
-        uint64_t bytes = 0;
+        uint64_t bytes = record_bytes(&claim->stage->program, block, i, &claim->item_max);
 
-        if (block->children != NULL)
-            for (uint64_t c = 0; c < block->children[i].count; c++) {
-                uint64_t item = row_bytes(&block->children[i].values[c * p->child_count],
-                                          p->child_count);
-
-                bytes += item + hr__values_bytes(p->child_count);
-                claim->item_max = item > claim->item_max ? item : claim->item_max;
-            }
-        else
-            bytes = row_bytes(&block->rows[i * p->out_count], p->out_count);
         block->result_bytes[i] = bytes;
         claim->result_bytes += bytes;
         if (i == claim->at || bytes > claim->result_max) {

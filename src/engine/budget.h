@@ -20,6 +20,14 @@ void hr__budget_limit_caches(const struct hr_plan *plan, bool least);
 
 /* Returns how many of `count` records a thread may claim now. Under the lock. */
 uint32_t hr__budget_admit(const struct hr_stage *stage, uint32_t count);
+/* Bytes that the results of that many records may take. Under the lock. */
+uint64_t hr__budget_room(const struct hr_stage *stage, uint32_t count);
+/* How many records of a claim a thread may run before it looks whether their results take
+ * more than that. The second adds those of records [from, until) to *bytes, and returns
+ * whether they do. Without the lock. */
+uint32_t hr__budget_step(const struct hr_claim *claim);
+bool hr__budget_is_used(const struct hr_claim *claim, uint32_t from, uint32_t until,
+                        uint64_t *bytes);
 /* Measures what the claim's records hold. By the thread that ran the claim, without the
  * lock. */
 void hr__budget_measure(struct hr_claim *claim, uint64_t scratch);

@@ -15,6 +15,7 @@
  * far, so the worker process always has work.
  */
 #include "engine/run.h"
+#include "engine/budget.h"
 
 #include <assert.h>
 #include <string.h>
@@ -786,17 +787,21 @@ pass_of(struct hr_runner *runner, const struct hr_claim *claim, struct hr_chunk 
 static void run_claim(struct hr_runner *runner, struct hr_claim *claim)
 {
     struct hr_chunk *chunk = &runner->chunks[2 * claim->stage->number];
-    bool straight = claim->stage->program.segment_count == 0;
+    uint32_t most = claim->stage->program.segment_count == 0 ? UINT32_MAX : chunk->room;
+    uint32_t end = claim->at + claim->count, step = hr__budget_step(claim);
     struct hr_pass pass = pass_of(runner, claim, chunk);
-    uint32_t end = claim->at + claim->count;
+    uint64_t bytes = 0;
 
-    for (; pass.at < end; pass.at += pass.count) {
-        pass.count = end - pass.at;
-        if (!straight && pass.count > chunk->room)
-            pass.count = chunk->room;
+    most = most < step ? most : step;
+    do {
+        pass.count = end - pass.at < most ? end - pass.at : most;
         run_pass(&pass);
         substitute_bad(&pass);
-    }
+        pass.at += pass.count;
+    } while (pass.at < end &&
+             !hr__budget_is_used(claim, pass.at - pass.count, pass.at, &bytes));
+    claim->back = end - pass.at;
+    claim->count -= claim->back;
     claim->bytes = pass.bytes;
     claim->lost_ticks = pass.lost_ticks;
 }

@@ -36,14 +36,14 @@ static enum hr_err block_init(struct hr_stage *stage, struct hr_block *block)
     hr__program_results(p, &results);
     block->rows_bytes = size * (results + 1) * sizeof *block->rows;
     block->status = hr__calloc(size, sizeof *block->status);
-    block->complete = hr__calloc(size, sizeof *block->complete);
+    block->claims = hr__calloc(size, sizeof *block->claims);
     block->result_bytes = hr__calloc(size, sizeof *block->result_bytes);
     block->bad = hr__calloc(size, sizeof(void *));
     block->rows = rows_alloc(block->rows_bytes);
     block->columns = hr__calloc(results + 1, sizeof(void *));
     block->in_columns = hr__calloc(results + 1, sizeof *block->in_columns);
     block->ids = hr__calloc(size, sizeof *block->ids);
-    if (block->complete == NULL || block->result_bytes == NULL)
+    if (block->claims == NULL || block->result_bytes == NULL)
         return HR_ERR_MEMORY;
     if (block->status == NULL || block->bad == NULL || block->rows == NULL ||
         block->columns == NULL || block->in_columns == NULL || block->ids == NULL)
@@ -111,9 +111,9 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
         block->in_columns[f] = false;
     }
     memset(block->status, HR_RECORD_OPEN, stage->block_size);
-    memset(block->complete, 0, stage->block_size);
+    memset(block->claims, 0, stage->block_size);
     memset(block->result_bytes, 0, stage->block_size * sizeof *block->result_bytes);
-    block->ready = 0;
+    block->ready = block->back = 0;
     block->size = block->claimed = block->done = block->holes = block->at = 0;
     hr__place_clear(&block->end);
     block->child = 0;
@@ -123,11 +123,10 @@ void hr__block_clear(struct hr_stage *stage, struct hr_block *block)
 static void block_finish(struct hr_stage *stage, struct hr_block *block)
 {
     if (block->status != NULL && block->bad != NULL && block->columns != NULL &&
-        block->in_columns != NULL && block->complete != NULL &&
-        block->result_bytes != NULL)
+        block->in_columns != NULL && block->claims != NULL && block->result_bytes != NULL)
         hr__block_clear(stage, block);
     hr__free(block->status);
-    hr__free(block->complete);
+    hr__free(block->claims);
     hr__free(block->result_bytes);
     hr__free(block->input_bytes);
     hr__free(block->bad);
@@ -392,12 +391,74 @@ static uint32_t choose_chunk(const struct hr_stage *stage, uint32_t left)
     return want < 1 || stage->record_ns == 0 ? 1 : (uint32_t)want;
 }
 
+/* The oldest block, by number, that holds records given back (`back`), or any records. */
+static struct hr_block *oldest_block(const struct hr_stage *stage, bool back)
+{
+    struct hr_block *oldest = NULL;
+
+    for (size_t i = 0; i < stage->block_count; i++) {
+        struct hr_block *block = &stage->blocks[i];
+
+        if ((block->state == HR_BLOCK_OPEN ||
+             (block->state == HR_BLOCK_READY && !back)) &&
+            (block->back > 0 || !back) &&
+            (oldest == NULL || block->number < oldest->number))
+            oldest = block;
+    }
+    return oldest;
+}
+
+/* Records that a thread has given back come before all others. The sequencer may wait for
+ * the first of them, so that one is admitted in any case. */
+static bool claim_again(struct hr_stage *stage, struct hr_claim *ret_claim)
+{
+    struct hr_block *block = oldest_block(stage, true);
+    const uint8_t *first;
+    uint32_t at, count = 0, chunk;
+
+    assert(block != NULL && stage->back >= block->back);
+    first = memchr(block->claims, HR_CLAIM_BACK, block->size);
+    assert(first != NULL);
+    at = (uint32_t)(first - block->claims);
+    while (at + count < block->size && first[count] == HR_CLAIM_BACK)
+        count++;
+    chunk = choose_chunk(stage, count);
+    chunk = hr__budget_admit(stage, chunk < count ? chunk : count);
+    if (chunk == 0 && (at > block->ready || block != oldest_block(stage, false)))
+        return false;
+    chunk = chunk > 0 ? chunk : 1;
+    memset(&block->claims[at], HR_CLAIM_NONE, chunk);
+    block->back -= chunk;
+    stage->back -= chunk;
+    stage->running += chunk;
+    *ret_claim = (struct hr_claim){.stage = stage,
+                                   .block = block,
+                                   .at = at,
+                                   .count = chunk,
+                                   .record_ns = stage->record_ns,
+                                   .room_bytes = hr__budget_room(stage, chunk)};
+    return true;
+}
+
+static void give_back(struct hr_stage *stage, const struct hr_claim *claim)
+{
+    struct hr_block *block = claim->block;
+
+    assert(claim->count > 0 && stage->running >= claim->back);
+    memset(&block->claims[claim->at + claim->count], HR_CLAIM_BACK, claim->back);
+    block->back += claim->back;
+    stage->back += claim->back;
+    stage->running -= claim->back;
+}
+
 bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
 {
     struct hr_block *block = stage->open;
     uint32_t left, chunk;
 
     hr__engine_assert_locked(stage->engine);
+    if (stage->back > 0)
+        return claim_again(stage, ret_claim);
     if (block == NULL) {
         block = stage->number == 0 ? open_positions(stage) : open_inputs(stage);
         if (block == NULL)
@@ -419,7 +480,8 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
                                    .block = block,
                                    .at = block->claimed,
                                    .count = chunk,
-                                   .record_ns = stage->record_ns};
+                                   .record_ns = stage->record_ns,
+                                   .room_bytes = hr__budget_room(stage, chunk)};
     block->claimed += chunk;
     if (block->claimed == block->size)
         stage->open = NULL;
@@ -437,6 +499,8 @@ void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim, ui
     if (claim->count == 0)
         return;
     assert(block->state == HR_BLOCK_OPEN && block->done + claim->count <= block->claimed);
+    if (claim->back > 0)
+        give_back(stage, claim);
     stage->record_ns =
         stage->record_ns == 0 ? each : stage->record_ns * old + each * (1 - old);
     stage->record_bytes =
@@ -450,8 +514,8 @@ void hr__stage_complete(struct hr_stage *stage, const struct hr_claim *claim, ui
     if (block->done == block->size) {
         block->state = HR_BLOCK_READY;
     } else {
-        memset(&block->complete[claim->at], 1, claim->count);
-        while (block->complete[block->ready])
+        memset(&block->claims[claim->at], HR_CLAIM_DONE, claim->count);
+        while (block->claims[block->ready] == HR_CLAIM_DONE)
             block->ready++;
     }
     assert(stage->running >= claim->count);

@@ -55,11 +55,13 @@ struct hr_stage {
 
     /* Memory, only if the plan has a budget; see budget.c. */
     uint64_t running;           /* records claimed and not done */
+    uint64_t back;              /* records that threads have given back */
     uint64_t result_bytes;      /* of records that are done and wait for the sequencer */
     atomic_size_t in_bytes;     /* of inputs that have no result yet */
     atomic_size_t in_bytes_max; /* that may wait; the plan's queue_bytes */
     struct hr_stage_sizes seen; /* largest so far */
-    bool unknown_sizes;         /* the schema does not determine the size of results */
+    bool sizes_vary;            /* the schema does not determine the size of results */
+    bool unknown_sizes;         /* nor are they estimated from other records */
     bool stalled;               /* the sequencer has outputs but no room for them */
 
     /* stage 0: positions */
@@ -103,7 +105,9 @@ struct hr_claim {
     struct hr_stage *stage;
     struct hr_block *block;
     uint32_t at, count;
-    double record_ns; /* expected time of a record; 0: unknown */
+    double record_ns;    /* expected time of a record; 0: unknown */
+    uint64_t room_bytes; /* that its results may take, with a budget */
+    uint32_t back;       /* set by running it: records after `count` that were not run */
     /* Set by running it: scratch of its records, and ticks not charged to any node. */
     uint64_t bytes, lost_ticks;
     uint64_t result_bytes, result_max, item_max, scratch; /* see budget.c */
