@@ -89,7 +89,11 @@ struct hr_worker_options {
     uint64_t keep_bytes; /* of batches that other runs of an equal job still need, so that
                             they are made once for all; 0: none are kept */
     const char *tenants_file; /* as above */
-    uint64_t reserved[1];     /* zero */
+    /* Called by the thread that runs the service, with a line to show: that a dispatcher
+     * cannot be reached, and why; that it is reached again. NULL: nobody is told. */
+    void (*notice)(void *user, const char *text);
+    void *user;
+    uint64_t reserved[6]; /* zero */
 };
 
 /* Defaults: 127.0.0.1 and a free port; 1024 connections; 256 jobs; 64 workers per run;

@@ -100,6 +100,12 @@ static const struct hr_code *no_code(void *user, const char *name)
     return NULL;
 }
 
+static void print_notice(void *user, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "headrace: %s\n", text);
+}
+
 /* A worker of a service. */
 static int worker_serve(const struct worker_options *options)
 {
@@ -129,6 +135,7 @@ static int worker_serve(const struct worker_options *options)
     worker.tls_name = options->tls_name;
     worker.insecure = options->insecure;
     worker.hello_ns = (uint64_t)options->hello_timeout * 1000000000;
+    worker.notice = print_notice;
     if (hr_worker_open(&worker, &service, &error) != HR_OK)
         return cli_library(&error);
     return serve_until_stopped(service, "worker");

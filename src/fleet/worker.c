@@ -6,6 +6,7 @@
  */
 #include "fleet/worker.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -183,12 +184,33 @@ static void on_accepted(void *user, uint32_t peer)
     w->peers[peer] = (struct hr_worker_peer){.serial = ++w->serial};
 }
 
+/* Each reason once. `why` empty: it is reached. */
+static void
+notice(struct hr_worker_process *w, struct hr_worker_dispatcher *link, const char *why)
+{
+    const char *address = w->dispatchers.items[link - w->links];
+    char text[sizeof link->lost + 300];
+
+    if (w->notice == NULL || strncmp(link->lost, why, sizeof link->lost - 1) == 0)
+        return;
+    snprintf(link->lost, sizeof link->lost, "%s", why);
+    if (why[0] != '\0')
+        snprintf(text, sizeof text, "waits for the dispatcher at %.200s: %s", address,
+                 link->lost);
+    else
+        snprintf(text, sizeof text, "is connected to the dispatcher at %.200s", address);
+    w->notice(w->notice_user, text);
+}
+
 static void on_connected(void *user, uint32_t peer)
 {
     struct hr_worker_process *w = user;
+    struct hr_worker_dispatcher *link = find_link(w, peer);
     struct hr_frame frame = {.type = HR_FRAME_WORKERS, .count = 1};
     struct hr_str line;
 
+    if (link != NULL)
+        notice(w, link, "");
     w->told_kinds = 0; /* this dispatcher knows nothing */
     w->told_made = 0;
     w->told_shared = 0;
@@ -339,6 +361,8 @@ static void on_lost(void *user, uint32_t peer, const struct hr_error *why)
     if (link != NULL) {
         link->peer = 0;
         link->retry_ns = hr__now_ns() + HR_FLEET_RETRY_NS;
+        if (!is_draining(w))
+            notice(w, link, why->message);
         if (why->code == HR_ERR_DENIED || why->code == HR_ERR_UNSUPPORTED)
             give_up(w, link, why->code, "and this worker cannot talk", why->message);
     }
@@ -361,15 +385,19 @@ static void on_sent(void *user, uint32_t peer)
 
 static void dial(struct hr_worker_process *w, uint64_t now)
 {
+    struct hr_error error = {0};
+
     for (size_t i = 0; i < w->dispatchers.count; i++) {
         struct hr_worker_dispatcher *link = &w->links[i];
 
         if (link->peer != 0 || now < link->retry_ns)
             continue;
         link->retry_ns = now + HR_FLEET_RETRY_NS;
-        if (hr__net_connect(net_of(w), w->dispatchers.items[i], &link->peer, NULL) !=
+        if (hr__net_connect(net_of(w), w->dispatchers.items[i], &link->peer, &error) ==
             HR_OK)
-            link->peer = 0; /* tried again */
+            continue;
+        link->peer = 0; /* tried again */
+        notice(w, link, error.message);
     }
 }
 
@@ -488,6 +516,8 @@ static enum hr_err init(struct hr_worker_process *w, const struct hr_worker_opti
     w->drain_ns = o->drain_ns;
     w->base.can_drain = true;
     w->threads = o->threads;
+    w->notice = o->notice;
+    w->notice_user = o->user;
     w->keep.most = (size_t)o->keep_bytes;
     w->peers = hr__calloc((size_t)o->peers_max + 1, sizeof *w->peers);
     w->pool = hr_pool_create(0);

@@ -89,10 +89,13 @@ struct hr_worker_process {
     struct hr_worker_dispatcher {
         uint32_t peer;
         uint64_t retry_ns;
+        char lost[200]; /* why it is not connected, as told; empty: nothing was */
     } links[HR_FLEET_DISPATCHERS];
     /* Draining: leases are finished until drain_until_ns, then connections closed until
      * leave_until_ns; 0: not begun. */
     uint64_t drain_ns, drain_until_ns, leave_until_ns;
+    void (*notice)(void *user, const char *text); /* of the options */
+    void *notice_user;
     uint64_t serial;
     struct hr_worker_peer *peers; /* by number */
     struct hr_worker_job *jobs;
