@@ -218,6 +218,17 @@ def test_bad_rows_name_file_line_byte_and_column(tmp_path: pathlib.Path, format:
     assert re.search(message, str(caught.value).replace("\n", "."))
 
 
+@pytest.mark.parametrize(("format", "text"), [("csv", "a\n1\n1e400\n"), ("jsonl", '{"a": 1.5}\n{"a": -1e999}\n')])
+@pytest.mark.parametrize("given", [{}, {"types": {"a": "float64"}}])
+def test_a_number_beyond_float64_is_no_infinity(
+    tmp_path: pathlib.Path, format: str, text: str, given: dict[str, Any]
+) -> None:
+    path = tmp_path / f"a.{format}"
+    path.write_text(text)
+    with pytest.raises(hr.FormatError, match=rf"a\.{format}:\d.*is no float64"):
+        read(FORMATS[format][0], path, given)
+
+
 def test_invalid_utf8_is_text_in_csv_and_damage_in_json(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"a,b\n\xff\x80,1\n")
     assert os.fsencode(read(hr.csv, tmp_path / "a.csv")[0]["a"]) == b"\xff\x80"

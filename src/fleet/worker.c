@@ -184,6 +184,8 @@ static void on_accepted(void *user, uint32_t peer)
     w->peers[peer] = (struct hr_worker_peer){.serial = ++w->serial};
 }
 
+#define NOTICE_NS (10000 * HR_FLEET_MS) /* between two reasons why it is not reached */
+
 /* Each reason once. `why` empty: it is reached. */
 static void
 notice(struct hr_worker_process *w, struct hr_worker_dispatcher *link, const char *why)
@@ -191,8 +193,12 @@ notice(struct hr_worker_process *w, struct hr_worker_dispatcher *link, const cha
     const char *address = w->dispatchers.items[link - w->links];
     char text[sizeof link->lost + 300];
 
-    if (w->notice == NULL || strncmp(link->lost, why, sizeof link->lost - 1) == 0)
+    uint64_t now = hr__now_ns();
+
+    if (w->notice == NULL || strncmp(link->lost, why, sizeof link->lost - 1) == 0 ||
+        (why[0] != '\0' && link->lost[0] != '\0' && now - link->told_ns < NOTICE_NS))
         return;
+    link->told_ns = now;
     snprintf(link->lost, sizeof link->lost, "%s", why);
     if (why[0] != '\0')
         snprintf(text, sizeof text, "waits for the dispatcher at %.200s: %s", address,

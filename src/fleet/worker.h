@@ -89,7 +89,8 @@ struct hr_worker_process {
     struct hr_worker_dispatcher {
         uint32_t peer;
         uint64_t retry_ns;
-        char lost[200]; /* why it is not connected, as told; empty: nothing was */
+        char lost[200];   /* why it is not connected, as told; empty: nothing was */
+        uint64_t told_ns; /* when */
     } links[HR_FLEET_DISPATCHERS];
     /* Draining: leases are finished until drain_until_ns, then connections closed until
      * leave_until_ns; 0: not begun. */

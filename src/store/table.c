@@ -11,6 +11,7 @@
 #include "store/csv.h"
 #include "store/store.h"
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -505,7 +506,7 @@ bool hr__table_convert(enum hr_table_type type, const char *text, size_t bytes, 
     if (type == HR_TABLE_INT)
         return parse_int(text, bytes, to);
     if (type == HR_TABLE_FLOAT)
-        return hr__double_parse(text, bytes, to);
+        return hr__double_parse(text, bytes, to) && isfinite(*(double *)to);
     *(bool *)to = text[0] == 't' || text[0] == 'T';
     return true;
 }
