@@ -61,6 +61,9 @@ def test_what_cannot_be_read_is_refused(tmp_path: pathlib.Path) -> None:
     refused("named: it has named databases: say with database which one is meant: a", CORPUS / "named")
     refused('no database is called "b"; there are: a', CORPUS / "named", database="b")
     refused('no database is called "b"', CORPUS / "plain", database="b")
+    refused("say with database which one is meant: train$", CORPUS / "mixed")  # beside ordinary entries
+    refused('no database is called "aaa"; there are: train$', CORPUS / "mixed", database="aaa")
+    assert entries(hr.lmdb(CORPUS / "mixed", database="train")) == [(b"k", b"v")]
     refused("several values for a key", CORPUS / "several", database="a")
     refused("data.mdb", tmp_path)
     refused("must be local", "s3://bucket/data.mdb")

@@ -301,17 +301,39 @@ static enum hr_err read_meta(struct hr_lmdb *lmdb, const uint8_t **ret_meta)
 
 /* ---- databases ---- */
 
+/* The next entry from (*leaf, *at) on that is the description of a named database, or
+ * HR_ERR_END. */
+static enum hr_err next_database(const struct hr_lmdb *lmdb, size_t *leaf, uint32_t *at,
+                                 struct hr_lmdb_entry *ret_entry)
+{
+    for (; *leaf < lmdb->leaf_count; ++*leaf, *at = 0) {
+        uint64_t number = lmdb->leaves[*leaf].page;
+        const uint8_t *page = lmdb->data + number * lmdb->page_bytes;
+
+        while (*at < node_count(page)) {
+            uint32_t k = (*at)++;
+            const uint8_t *node = get_node(lmdb, page, k);
+
+            if (node == NULL || (node_flags(node) & NODE_DATABASE) == 0)
+                continue;
+            HR_TRY(get_entry(lmdb, number, page, k, ret_entry, lmdb->error));
+            if (ret_entry->value_bytes == DB_BYTES)
+                return HR_OK;
+        }
+    }
+    return HR_ERR_END;
+}
+
+/* As many as find room. */
 static void add_names(const struct hr_lmdb *lmdb, char *names, size_t room)
 {
-    size_t used = 0;
+    size_t used = 0, leaf = 0;
+    uint32_t at = 0;
+    struct hr_lmdb_entry entry;
 
     names[0] = '\0';
-    for (uint64_t i = 0; i < lmdb->count && i < 16; i++) {
-        struct hr_lmdb_entry entry;
-
-        if (hr__lmdb_entry(lmdb, i, &entry, NULL) != HR_OK ||
-            used + entry.key_bytes + 3 > room)
-            return;
+    while (next_database(lmdb, &leaf, &at, &entry) == HR_OK &&
+           used + entry.key_bytes + 3 <= room) {
         if (used > 0) {
             memcpy(names + used, ", ", 2);
             used += 2;
@@ -326,27 +348,22 @@ static void add_names(const struct hr_lmdb *lmdb, char *names, size_t room)
 static enum hr_err
 find_database(const struct hr_lmdb *lmdb, const char *name, struct database *ret_database)
 {
+    size_t leaf = 0;
+    uint32_t at = 0;
+    struct hr_lmdb_entry entry;
     char names[256];
+    enum hr_err code;
 
-    for (size_t i = 0; i < lmdb->leaf_count; i++) {
-        uint64_t number = lmdb->leaves[i].page;
-        const uint8_t *page = lmdb->data + number * lmdb->page_bytes;
-
-        for (uint32_t k = 0; k < node_count(page); k++) {
-            const uint8_t *node = get_node(lmdb, page, k);
-            struct hr_lmdb_entry entry;
-
-            if (node == NULL || (node_flags(node) & NODE_DATABASE) == 0)
-                continue;
-            HR_TRY(get_entry(lmdb, number, page, k, &entry, lmdb->error));
-            if (entry.value_bytes != DB_BYTES || entry.key_bytes != strlen(name) ||
-                memcmp(entry.key, name, entry.key_bytes) != 0)
-                continue;
-            *ret_database = read_database((const uint8_t *)entry.value);
-            return HR_OK;
-        }
+    while ((code = next_database(lmdb, &leaf, &at, &entry)) == HR_OK) {
+        if (entry.key_bytes != strlen(name) ||
+            memcmp(entry.key, name, entry.key_bytes) != 0)
+            continue;
+        *ret_database = read_database((const uint8_t *)entry.value);
+        return HR_OK;
     }
-    add_names(lmdb, names, lmdb->has_databases ? sizeof names : 1);
+    if (code != HR_ERR_END)
+        return code;
+    add_names(lmdb, names, sizeof names);
     return hr__fail(lmdb->error, HR_ERR_NOT_FOUND, "no database is called \"%.80s\"%s%s",
                     name, names[0] != '\0' ? "; there are: " : "", names);
 }
