@@ -129,7 +129,10 @@ hr_cedar_to_graph(const struct hr_cedar_text *plan, struct hr_graph *graph,
                   struct hr_error *reterr);
 
 /* A profile of a chain of nodes as cedar's statistics, and the nodes' names as a plan
- * (NULL: not wanted). Free both with hr_free(). HR_ERR_STATE if nothing was measured. */
+ * (NULL: not wanted), with what their ops tell: which draw (`is_random`), and which must
+ * stay where they are (`fix`): sources, orders, batches, user code, and what decodes or
+ * changes dtype or layout. Free both with hr_free(). HR_ERR_STATE if nothing was
+ * measured. */
 HR_API HR_CHECK enum hr_err
 hr_cedar_from_profile(const struct hr_profile *profile, char **ret_stats,
                       char **ret_names, struct hr_error *reterr);

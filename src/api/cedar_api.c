@@ -333,14 +333,29 @@ enum hr_err hr_cedar_to_profile(const struct hr_cedar_text *stats,
     return HR_OK;
 }
 
+/* What cedar must not move: all but ops of the library that work on single values and
+ * leave their dtype and layout. The graph, which would tell more, is not here. */
+static bool is_fixed(const struct hr_op *op)
+{
+    const uint32_t stay = HR_TRAIT_DECODES | HR_TRAIT_DTYPE | HR_TRAIT_LAYOUT;
+
+    return op == NULL || op->kind != HR_OP_MAP || op->code != NULL ||
+           (op->traits & stay) != 0;
+}
+
 static void print_names(const struct hr_profile *profile, struct hr_str *text)
 {
     hr__str_add(text, "logical_plan:\n  pipes:\n");
     for (size_t i = 0; i < profile->node_count; i++) {
-        const char *name = profile->nodes[i].name;
+        const struct hr_profile_node *node = &profile->nodes[i];
+        const struct hr_op *op = hr__op_find(node->op);
 
         hr__str_addf(text, "    %zu: {name: ", profile->node_count - 1 - i);
-        hr__str_add_json(text, name, strlen(name));
+        hr__str_add_json(text, node->name, strlen(node->name));
+        if (is_fixed(op))
+            hr__str_add(text, ", fix: true");
+        if (op != NULL && (op->traits & HR_TRAIT_RANDOM) != 0)
+            hr__str_add(text, ", is_random: true");
         hr__str_add(text, "}\n");
     }
 }

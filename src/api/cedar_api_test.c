@@ -326,7 +326,8 @@ TEST(a_profile_becomes_statistics_that_read_back)
     CHECK_HAS(text, "    0: 1548735.75\n");
     CHECK_HAS(text,
               "input_sizes:\n    3: 0\n    2: 714432\n    1: 714432\n    0: 59536\n");
-    CHECK_HAS(names, "    2: {name: \"jitter\"}\n");
+    CHECK_HAS(names, "    3: {name: \"source\", fix: true}\n"
+                     "    2: {name: \"jitter\"}\n");
     CHECK_OK(hr_cedar_optimize(&(struct hr_cedar_text){text, strlen(text), "t.yml"},
                                &(struct hr_cedar_text){names, strlen(names), "n.yml"},
                                NULL, &plan, &error));
