@@ -341,20 +341,44 @@ static struct hr_block *open_positions(struct hr_stage *stage)
     return block;
 }
 
-/* The oldest block with records to claim. If there is none, publishes what the stage
- * before has gathered so far, since this thread has nothing else to do. */
-static struct hr_block *open_inputs(struct hr_stage *stage)
+static bool is_unclaimed(const struct hr_block *block)
 {
-    struct hr_stage *before = stage - 1;
+    return block->state == HR_BLOCK_OPEN && block->claimed < block->size;
+}
+
+static bool has_back(const struct hr_block *block)
+{
+    return block->back > 0;
+}
+
+/* Its records wait for a thread, or for the sequencer. */
+static bool is_under_way(const struct hr_block *block)
+{
+    return block->state == HR_BLOCK_OPEN || block->state == HR_BLOCK_READY;
+}
+
+/* Of those that it is true of; or NULL. */
+static struct hr_block *
+oldest_block(const struct hr_stage *stage, bool (*is)(const struct hr_block *block))
+{
     struct hr_block *oldest = NULL;
 
     for (size_t i = 0; i < stage->block_count; i++) {
         struct hr_block *block = &stage->blocks[i];
 
-        if (block->state == HR_BLOCK_OPEN && block->claimed < block->size &&
-            (oldest == NULL || block->number < oldest->number))
+        if (is(block) && (oldest == NULL || block->number < oldest->number))
             oldest = block;
     }
+    return oldest;
+}
+
+/* The oldest block with records to claim. If there is none, publishes what the stage
+ * before has gathered so far, since this thread has nothing else to do. */
+static struct hr_block *open_inputs(struct hr_stage *stage)
+{
+    struct hr_stage *before = stage - 1;
+    struct hr_block *oldest = oldest_block(stage, is_unclaimed);
+
     if (oldest == NULL && !before->sequencing && before->filling != NULL &&
         before->filling->size > 0) {
         oldest = before->filling;
@@ -391,28 +415,24 @@ static uint32_t choose_chunk(const struct hr_stage *stage, uint32_t left)
     return want < 1 || stage->record_ns == 0 ? 1 : (uint32_t)want;
 }
 
-/* The oldest block, by number, that holds records given back (`back`), or any records. */
-static struct hr_block *oldest_block(const struct hr_stage *stage, bool back)
+/* Claims records of the block. */
+static void take(struct hr_stage *stage, struct hr_block *block, uint32_t at,
+                 uint32_t count, struct hr_claim *ret_claim)
 {
-    struct hr_block *oldest = NULL;
-
-    for (size_t i = 0; i < stage->block_count; i++) {
-        struct hr_block *block = &stage->blocks[i];
-
-        if ((block->state == HR_BLOCK_OPEN ||
-             (block->state == HR_BLOCK_READY && !back)) &&
-            (block->back > 0 || !back) &&
-            (oldest == NULL || block->number < oldest->number))
-            oldest = block;
-    }
-    return oldest;
+    stage->running += count;
+    *ret_claim = (struct hr_claim){.stage = stage,
+                                   .block = block,
+                                   .at = at,
+                                   .count = count,
+                                   .record_ns = stage->record_ns,
+                                   .room_bytes = hr__budget_room(stage, count)};
 }
 
 /* Records that a thread has given back come before all others. The sequencer may wait for
  * the first of them, so that one is admitted in any case. */
 static bool claim_again(struct hr_stage *stage, struct hr_claim *ret_claim)
 {
-    struct hr_block *block = oldest_block(stage, true);
+    struct hr_block *block = oldest_block(stage, has_back);
     const uint8_t *first;
     uint32_t at, count = 0, chunk;
 
@@ -424,19 +444,13 @@ static bool claim_again(struct hr_stage *stage, struct hr_claim *ret_claim)
         count++;
     chunk = choose_chunk(stage, count);
     chunk = hr__budget_admit(stage, chunk < count ? chunk : count);
-    if (chunk == 0 && (at > block->ready || block != oldest_block(stage, false)))
+    if (chunk == 0 && (at > block->ready || block != oldest_block(stage, is_under_way)))
         return false;
     chunk = chunk > 0 ? chunk : 1;
     memset(&block->claims[at], HR_CLAIM_NONE, chunk);
     block->back -= chunk;
     stage->back -= chunk;
-    stage->running += chunk;
-    *ret_claim = (struct hr_claim){.stage = stage,
-                                   .block = block,
-                                   .at = at,
-                                   .count = chunk,
-                                   .record_ns = stage->record_ns,
-                                   .room_bytes = hr__budget_room(stage, chunk)};
+    take(stage, block, at, chunk, ret_claim);
     return true;
 }
 
@@ -475,13 +489,7 @@ bool hr__stage_claim(struct hr_stage *stage, struct hr_claim *ret_claim)
     chunk = hr__budget_admit(stage, chunk < left ? chunk : left);
     if (chunk == 0)
         return false;
-    stage->running += chunk;
-    *ret_claim = (struct hr_claim){.stage = stage,
-                                   .block = block,
-                                   .at = block->claimed,
-                                   .count = chunk,
-                                   .record_ns = stage->record_ns,
-                                   .room_bytes = hr__budget_room(stage, chunk)};
+    take(stage, block, block->claimed, chunk, ret_claim);
     block->claimed += chunk;
     if (block->claimed == block->size)
         stage->open = NULL;
