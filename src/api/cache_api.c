@@ -271,7 +271,6 @@ static struct hr_doc *params_of(const struct proposing *p, bool folder)
  * asked for, and are others anyway. */
 static bool would_change(const struct proposing *p, struct place *place)
 {
-    static const char *const names[] = {"exact", "close", "relaxed"};
     const struct hr_graph_node *n = &p->graph->nodes[place->point.node];
 
     if (place->point.file || n->passed_strictness <= p->options->strictness)
@@ -279,7 +278,7 @@ static bool would_change(const struct proposing *p, struct place *place)
     snprintf(place->refused, sizeof place->refused,
              "images would be made there, with other pixels than the ops after it make "
              "of the whole: allow that with strictness %s, or decode with mode exact",
-             names[n->passed_strictness]);
+             hr__strictness_name(n->passed_strictness));
     return true;
 }
 

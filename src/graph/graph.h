@@ -228,6 +228,8 @@ uint64_t hr__node_joins(const struct hr_graph_node *n, const struct hr_schema *i
 /* The most records that a node holds, besides those of its runs. */
 uint64_t hr__node_holds(const struct hr_graph_node *n, const struct hr_schema *input);
 
+const char *hr__strictness_name(enum hr_strictness strictness);
+
 /* Whether a plan may make the values of this node's group earlier than the graph says,
  * because no byte changes. */
 bool hr__graph_may_split(const struct hr_graph *graph, uint32_t node);

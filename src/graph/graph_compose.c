@@ -254,11 +254,16 @@ static void compose_fields(struct compose *c, struct hr_graph_node *n)
 
 /* ---- rewrites ---- */
 
-static void
-make_results(struct compose *c, struct hr_graph_node *n, struct hr_graph_rewrite *rewrite)
+const char *hr__strictness_name(enum hr_strictness strictness)
 {
     static const char *const names[] = {"exact", "close", "relaxed"};
 
+    return names[strictness];
+}
+
+static void
+make_results(struct compose *c, struct hr_graph_node *n, struct hr_graph_rewrite *rewrite)
+{
     for (size_t i = 0; i < n->field_count; i++) {
         int value = hr__graph_bound_value(c->graph, n, i);
         struct described *v = changes(n, i) && value >= 0 ? value_of(c, value) : NULL;
@@ -273,7 +278,7 @@ make_results(struct compose *c, struct hr_graph_node *n, struct hr_graph_rewrite
     if (n->made_after)
         snprintf(n->reason, sizeof n->reason,
                  "its values are made right after it: rewrite '%s', %s", rewrite->name,
-                 names[rewrite->strictness]);
+                 hr__strictness_name(rewrite->strictness));
 }
 
 static void run_rewrites(struct compose *c, struct hr_graph_node *n)
