@@ -186,6 +186,18 @@ static const char *refused_after(const struct proposed *p, const char *node)
     return NULL;
 }
 
+static void check_after_resize(struct hr_graph *graph, struct hr_cache_options *options,
+                               enum hr_strictness strictness)
+{
+    struct proposed p;
+
+    options->strictness = strictness;
+    CHECK_OK(ask(graph, options, &p, NULL));
+    CHECK_EQ_STR(p.chosen.node, "resize");
+    CHECK_EQ_INT(p.chosen.needs, strictness);
+    finish(&p);
+}
+
 /* In mode close, decode, resize and crop are one piece of work: a cache within it has
  * them work on pixels that are made before. */
 TEST(a_cache_that_divides_a_group_needs_what_it_changes)
@@ -204,19 +216,11 @@ TEST(a_cache_that_divides_a_group_needs_what_it_changes)
     CHECK_HAS(refused_after(&p, "resize"), "with other pixels");
     CHECK_HAS(refused_after(&p, "crop"), "draws random numbers");
     finish(&p);
-    options.strictness = HR_STRICTNESS_CLOSE;
-    CHECK_OK(ask(graph, &options, &p, &error));
-    CHECK_EQ_STR(p.chosen.node, "resize");
-    CHECK_EQ_INT(p.chosen.needs, HR_STRICTNESS_CLOSE);
-    finish(&p);
+    check_after_resize(graph, &options, HR_STRICTNESS_CLOSE);
     hr_graph_unref(graph);
 
     graph = photos(RESIZE_AND_CROP("exact"));
-    options.strictness = HR_STRICTNESS_EXACT;
-    CHECK_OK(ask(graph, &options, &p, &error));
-    CHECK_EQ_STR(p.chosen.node, "resize");
-    CHECK_EQ_INT(p.chosen.needs, HR_STRICTNESS_EXACT);
-    finish(&p);
+    check_after_resize(graph, &options, HR_STRICTNESS_EXACT);
     hr_graph_unref(graph);
 }
 
