@@ -156,17 +156,15 @@ static void print_bytes(const struct hr_field_view *view, int64_t record)
 }
 
 /* Integers in full. */
-static void print_number(const struct hr_field_view *view, int64_t record, double value)
+static void print_number(enum hr_dtype dtype, const void *element)
 {
-    struct picture_walk walk;
     int64_t whole;
 
-    picture_walk_begin(&walk, view, record);
-    if (view->dtype == HR_I64) {
-        memcpy(&whole, picture_walk_next(&walk), sizeof(whole));
+    if (dtype == HR_I64) {
+        memcpy(&whole, element, sizeof(whole));
         printf("%lld\n", (long long)whole);
     } else {
-        printf("%.*g\n", view->dtype == HR_I32 ? 10 : 9, value);
+        printf("%.*g\n", dtype == HR_I32 ? 10 : 9, picture_element(dtype, element));
     }
 }
 
@@ -174,19 +172,20 @@ static void print_tensor(const struct hr_field_view *view, int64_t record)
 {
     double low = INFINITY, high = -INFINITY, sum = 0, value = 0;
     struct picture_walk walk;
-    const void *element;
+    const void *element, *last = NULL;
     int64_t count;
 
     picture_walk_begin(&walk, view, record);
     count = walk.left;
     while ((element = picture_walk_next(&walk)) != NULL) {
+        last = element;
         value = picture_element(view->dtype, element);
         low = value < low ? value : low;
         high = value > high ? value : high;
         sum += value;
     }
     if (count == 1 && view->ndim == 1) {
-        print_number(view, record, value);
+        print_number(view->dtype, last);
         return;
     }
     printf("%s[", hr_dtype_name(view->dtype));
