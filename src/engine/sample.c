@@ -20,10 +20,11 @@
 /* From this mean on the CPU clock is read; below it, a record of this length is checked.
  */
 #define CLOCK_NS 20000.0
-/* What stolen time may explain: a node that takes so long, and so many times its mean. */
+/* A record is left out for stolen time only if a node took at least STOLEN_NS and
+ * STOLEN_MEANS times its mean over STOLEN_LEAST or more records. */
 #define STOLEN_NS 3e6
 #define STOLEN_MEANS 300
-#define STOLEN_LEAST 8 /* records before it */
+#define STOLEN_LEAST 8
 
 /* Draws the distance to the next timed record, if each is timed with the same
  * probability. */

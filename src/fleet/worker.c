@@ -186,13 +186,12 @@ static void on_accepted(void *user, uint32_t peer)
 
 #define NOTICE_NS (10000 * HR_FLEET_MS) /* between two reasons why it is not reached */
 
-/* Each reason once. `why` empty: it is reached. */
+/* Tells each reason once. `why` empty: the dispatcher is reached. */
 static void
 notice(struct hr_worker_process *w, struct hr_worker_dispatcher *link, const char *why)
 {
     const char *address = w->dispatchers.items[link - w->links];
     char text[sizeof link->lost + 300];
-
     uint64_t now = hr__now_ns();
 
     if (w->notice == NULL || strncmp(link->lost, why, sizeof link->lost - 1) == 0 ||

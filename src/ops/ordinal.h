@@ -22,10 +22,8 @@ hr__ordinal_pass(const struct hr_ordinal *o, uint64_t at)
 
 #define HR_ORDINAL_RANKS_DOC                                                             \
     "The records of all ranks are counted. Where their number is not known before, "     \
-    "after "                                                                             \
-    "a filter, an expansion or an iterable, every rank runs all records up to here, "    \
-    "and "                                                                               \
-    "ranks divide what is kept."
+    "after a filter, an expansion or an iterable, every rank runs all records up to "    \
+    "here, and ranks divide what is kept."
 
 /* HR_RANKS_OUTPUTS: which records are the first of an epoch depends on all of them. */
 enum hr_sequence_ranks hr__ordinal_ranks(const void *params);

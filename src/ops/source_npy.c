@@ -277,8 +277,8 @@ read_arrays(struct state *state, const struct params *p, struct hr_window *windo
             return unknown_array(file, zip, state->names[i], error);
         if (is_repeated(zip, at))
             return hr__fail(error, HR_ERR_FORMAT,
-                            "%s: two arrays are called \"%s\": write the file anew with "
-                            "one of them",
+                            "%s: two arrays are called \"%s\": rewrite the file with "
+                            "only one of them",
                             file->uri, state->names[i]);
         snprintf(name, sizeof name, "%.150s: array \"%s\"", file->uri, state->names[i]);
         if (member->deflated)

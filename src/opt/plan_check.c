@@ -181,7 +181,7 @@ static enum hr_err check_group(const struct check *c, const struct hr_plan_step 
 
 /* ---- numbers ---- */
 
-/* Records in the blocks of a stage: 4 GB of what is kept about each. */
+/* Records in the blocks of a stage, about each of which some hundred bytes are kept. */
 #define BLOCKED_MAX ((uint64_t)1 << 24)
 
 static enum hr_err

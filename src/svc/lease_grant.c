@@ -271,8 +271,8 @@ static bool can_share(const struct hr_dispatcher *d,
 /* What to do for a consumer after that. */
 enum next {
     LEASE, /* the first gap is anybody's */
-    WAIT,  /* there is none, or it is a worker's that has it, and the consumer has enough
-              of such leases: until something changes */
+    WAIT,  /* there is none; or it is a worker's that has it, and the consumer has enough
+              of such leases, or no room for a whole one: until something changes */
     STOP,  /* there is no room for actions */
 };
 
