@@ -430,6 +430,19 @@ def wrong_settings_are_named_with_their_line():
 
 
 @test
+def a_worker_says_why_it_waits_and_that_it_waits_no_longer():
+    address = f"127.0.0.1:{free_port()}"
+    worker = begin("worker", "--dispatcher", address)
+    assert worker.stderr.readline() == \
+        f"headrace: waits for the dispatcher at {address}: cannot connect to {address}: Connection refused\n"
+    dispatcher = begin("dispatcher", "--listen", address)
+    assert worker.stderr.readline() == f"headrace: is connected to the dispatcher at {address}\n"
+    for process in (dispatcher, worker):
+        process.kill()
+        process.communicate()
+
+
+@test
 def a_service_runs_from_files_and_workers_of_runs_are_not_confused_by_them():
     text = graph("numbers.yaml", numbers)
     dispatcher, worker = temp / "d.conf", temp / "w.conf"
