@@ -7,8 +7,9 @@
 #include "core/alloc.h"
 #include "core/error.h"
 
-#define RECORDS 64 /* that are measured for a node, or the first batch */
-#define SECONDS 2.0
+#define RECORDS 64 /* that are measured for a node, at least */
+#define BATCHES 8  /* the same: the first ones go to new memory, which takes longer */
+#define SECONDS 1.0
 
 /* A copy of the graph, frozen, that makes the node's values. */
 static enum hr_err make_after(const struct hr_graph *graph, uint32_t node,
@@ -34,6 +35,19 @@ static enum hr_err make_after(const struct hr_graph *graph, uint32_t node,
     return HR_OK;
 }
 
+/* How many records to measure; 0: up to the time. */
+static int64_t records_for(struct hr_graph *graph)
+{
+    struct hr_epoch_size size;
+    int64_t records;
+
+    if (hr_graph_epoch_size(graph, NULL, &size, NULL) != HR_OK || size.batches < 1 ||
+        size.records < 1)
+        return 0;
+    records = BATCHES * (size.records / size.batches + 1);
+    return records < RECORDS ? RECORDS : records;
+}
+
 static enum hr_err
 facts_of(struct hr_graph *graph, struct hr_cost_fact **ret_facts, struct hr_error *reterr)
 {
@@ -43,8 +57,9 @@ facts_of(struct hr_graph *graph, struct hr_cost_fact **ret_facts, struct hr_erro
     enum hr_err code;
 
     hr_profile_options_init(&options);
-    options.records_max = RECORDS;
+    options.records_max = records_for(graph);
     options.seconds_max = SECONDS;
+    options.variant = HR_VARIANT_THREADS;
     options.fuse = true;
     HR_TRY(hr_graph_profile(graph, &options, &profile, reterr));
     code = hr__ordered_facts(graph, profile, NULL, &same, ret_facts, reterr);
