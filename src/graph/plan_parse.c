@@ -138,9 +138,10 @@ static enum hr_err read_node_or_null(const struct parse *p, const struct hr_doc 
     const struct hr_doc *value = hr__doc_get(map, key);
 
     *ret_node = HR_NO_NODE;
-    if (value == NULL || value->kind == HR_DOC_NULL)
-        return HR_OK;
-    return read_node(p, value, key, ret_node);
+    if (value == NULL)
+        return HR_FORM_FAIL(&p->form, HR_ERR_FORMAT, map, "the key \"%s\" is missing",
+                            key);
+    return value->kind == HR_DOC_NULL ? HR_OK : read_node(p, value, key, ret_node);
 }
 
 static enum hr_err

@@ -178,6 +178,7 @@ TEST(a_plan_that_is_malformed_is_refused_with_its_place)
         {CHAIN, "threads: 2",                     1, "threads: many",    "a whole number"                },
         {CHAIN, "threads: 2",                     1, "threads: -1",      "0 to 4096"                     },
         {CHAIN, "threads: 2\n",                   1, "",                 "the key \"threads\" is missing"},
+        {CHAIN, "    expand: null\n",             1, "",                 "the key \"expand\" is missing" },
         {CHAIN, "parallelism:",                   1, "paralelism:",      "did you mean \"parallelism\""  },
         {CHAIN, "variant: threads",               2, "variant: gpu",     "one of threads, inline"        },
         {CHAIN, "ordered: true",                  1, "ordered: perhaps", "true or false"                 },
