@@ -223,6 +223,18 @@ size_t hr__profile_match(const struct hr_graph *graph, const struct hr_profile *
     return found;
 }
 
+enum hr_err hr__profile_lacks(const struct hr_profile *profile,
+                              const struct hr_graph_node *of, struct hr_error *reterr)
+{
+    (void)hr__fail(reterr, HR_ERR_STATE,
+                   "the profile knows nothing of node '%s' (%s): the graph has changed "
+                   "there or before; profile it again",
+                   of->name, of->op->name);
+    if (profile->file[0] != '\0')
+        hr__error_prefix(reterr, "%s", profile->file);
+    return HR_ERR_STATE;
+}
+
 /* ---- merging ---- */
 
 /* The weight of a measurement that is `seconds` older than the other one. */

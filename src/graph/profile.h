@@ -66,6 +66,7 @@ struct hr_profile_node {
 };
 
 struct hr_profile {
+    char file[256]; /* that it was read from; "": none */
     struct hr_profile_machine machine;
     char library[32];              /* hr_version() */
     struct hr_hash128 graph;       /* fingerprint of its output */
@@ -111,6 +112,11 @@ static inline double hr__profile_kept(const struct hr_profile_node *node)
  */
 size_t hr__profile_match(const struct hr_graph *graph, const struct hr_profile *profile,
                          const struct hr_profile_node **ret_nodes);
+
+/* Fails with HR_ERR_STATE: the profile has no node like this one. */
+HR_CHECK enum hr_err
+hr__profile_lacks(const struct hr_profile *profile, const struct hr_graph_node *of,
+                  struct hr_error *reterr);
 
 /*
  * Adds what `other` knows to `profile`: nodes of one are kept, nodes of both are averaged

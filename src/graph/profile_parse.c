@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -166,6 +167,16 @@ static enum hr_err read_items(const struct parse *p, const struct hr_profile_tab
 
 /* ---- the whole ---- */
 
+static enum hr_err need_name(const struct parse *p, const struct hr_doc *map,
+                             const char *key, const char **ret_name)
+{
+    HR_TRY(hr__form_need_text(&p->form, map, key, ret_name));
+    return **ret_name != '\0'
+               ? HR_OK
+               : HR_FORM_FAIL(&p->form, HR_ERR_RANGE, hr__doc_get(map, key),
+                              "\"%s\" is empty", key);
+}
+
 static enum hr_err read_node(const struct parse *p, const struct hr_doc *map)
 {
     static const char *const more[] = {"node", "op", NULL};
@@ -175,8 +186,8 @@ static enum hr_err read_node(const struct parse *p, const struct hr_doc *map)
     if (map->kind != HR_DOC_MAP)
         return hr__form_wrong_type(&p->form, map, "nodes", "a list of maps");
     HR_TRY(check_keys(p, map, &hr__profile_node, more));
-    HR_TRY(hr__form_need_text(&p->form, map, "node", &name));
-    HR_TRY(hr__form_need_text(&p->form, map, "op", &op));
+    HR_TRY(need_name(p, map, "node", &name));
+    HR_TRY(need_name(p, map, "op", &op));
     node = hr__profile_add(p->profile, name, op);
     if (node == NULL)
         return hr__fail(p->form.error, HR_ERR_MEMORY, "out of memory");
@@ -242,6 +253,7 @@ enum hr_err hr__profile_parse(const char *text, size_t bytes, const char *name,
         hr__profile_finish(&profile);
         return code;
     }
+    snprintf(profile.file, sizeof profile.file, "%s", name);
     *ret_profile = profile;
     return HR_OK;
 }

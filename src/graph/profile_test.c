@@ -70,7 +70,7 @@ static struct hr_profile drawn(struct hr_rng *rng)
         struct hr_profile_node *node;
 
         snprintf(name, sizeof name, "n\"%u\xc3\xa4", hr__rng_u32(rng));
-        node = hr__profile_add(&profile, name, i % 2 == 0 ? "a.b" : "");
+        node = hr__profile_add(&profile, name, i % 2 == 0 ? "a.b" : "c");
         CHECK(node != NULL);
         draw_items(&hr__profile_node, rng, node);
     }
@@ -324,6 +324,8 @@ TEST(a_value_of_the_wrong_type_or_range_is_named)
     check_refused("fingerprint", "\"0000000000000000000000000000000g\"");
     check_refused("isa", "\"a name that is too long for it\"");
     check_refused("node", "\"a\\u0000b\"");
+    check_refused("node", "\"\"");
+    check_refused("op", "\"\"");
 }
 
 /* `text` without the last line of a key, and without the comma before it if it is the

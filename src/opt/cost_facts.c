@@ -115,10 +115,7 @@ enum hr_err hr__cost_facts(const struct hr_graph *graph, const struct hr_profile
     hr__profile_match(graph, profile, found);
     for (uint32_t i = 0; code == HR_OK && i < graph->count; i++)
         if (found[i] == NULL)
-            code = hr__fail(reterr, HR_ERR_STATE,
-                            "the profile knows nothing of node '%s' (%s): the graph has "
-                            "changed there or before; profile it again",
-                            graph->nodes[i].name, graph->nodes[i].op->name);
+            code = hr__profile_lacks(profile, &graph->nodes[i], reterr);
     if (code == HR_OK)
         take_facts(graph, found, was_alone(profile), ret_facts);
     hr__free(found);

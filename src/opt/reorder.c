@@ -21,6 +21,7 @@ struct chain {
 
 struct reorder {
     const struct hr_graph *graph;
+    const struct hr_profile *profile;
     const struct hr_profile_node **measured; /* per node, or NULL */
     const struct hr_reorder_settings *settings;
     struct hr_reorder *result;
@@ -302,10 +303,7 @@ static enum hr_err gather(const struct reorder *r, uint32_t first, struct chain 
     for (int64_t at = first; at >= 0 && chain->count < HR_ORDER_STEPS_MAX;
          at = next_link(graph, (uint32_t)at)) {
         if (r->measured[at] == NULL)
-            return hr__fail(reterr, HR_ERR_STATE,
-                            "the profile knows nothing of node '%s' (%s): the graph has "
-                            "changed there or before; profile it again",
-                            graph->nodes[at].name, graph->nodes[at].op->name);
+            return hr__profile_lacks(r->profile, &graph->nodes[at], reterr);
         chain->nodes[chain->count++] = (uint32_t)at;
     }
     main = main_field(r, chain);
@@ -363,7 +361,8 @@ reorder_as(const struct hr_graph *graph, const struct hr_profile *profile,
            const struct hr_reorder_settings *settings, struct hr_reorder *ret_reorder,
            struct hr_error *reterr)
 {
-    struct reorder r = {.graph = graph, .settings = settings, .result = ret_reorder};
+    struct reorder r = {
+        .graph = graph, .profile = profile, .settings = settings, .result = ret_reorder};
     enum hr_err code = HR_ERR_MEMORY;
 
     *ret_reorder = (struct hr_reorder){.best = true, .needs = settings->strictness};
