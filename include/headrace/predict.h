@@ -112,7 +112,8 @@ struct hr_measured {
                              summed over threads; 0 where the system does not count it */
     double rate;          /* records per second, without that time */
     double cpu_ns;        /* per record */
-    uint64_t reserved[4]; /* zero */
+    bool kept;            /* the pair is in the file */
+    uint64_t reserved[3]; /* zero */
 };
 
 /* Call it when the predicted run is under way: what follows is measured. `iter` is the
@@ -125,7 +126,7 @@ hr_prediction_start(struct hr_prediction *prediction, const struct hr_iter *iter
  * the threads of the run are still alive, and appends it and the prediction to the
  * user's file of such pairs ($HEADRACE_CACHE, else $XDG_CACHE_HOME/headrace, else
  * ~/.cache/headrace; accuracy.jsonl). `name` is for people: the graph's file.
- * Measurements of less than 0.2 s are not kept.
+ * Measurements of less than 0.2 s are not kept, nor is a prediction without a limit.
  */
 HR_API HR_CHECK enum hr_err
 hr_prediction_keep(struct hr_prediction *prediction, const struct hr_iter *iter,

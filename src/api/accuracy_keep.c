@@ -164,7 +164,7 @@ hr_prediction_keep(struct hr_prediction *prediction, const struct hr_iter *iter,
 {
     struct hr_measured measured;
     struct hr_str line;
-    enum hr_err code;
+    enum hr_err code = HR_OK;
 
     if (prediction == NULL || name == NULL)
         return hr__fail(reterr, HR_ERR_ARGUMENT, "prediction and name must not be NULL");
@@ -172,14 +172,15 @@ hr_prediction_keep(struct hr_prediction *prediction, const struct hr_iter *iter,
         return hr__fail(reterr, HR_ERR_STATE,
                         "hr_prediction_start() was not called: nothing was measured");
     measure(prediction, iter, records, &measured);
+    if (measured.seconds >= LEAST_SECONDS && records > 0 &&
+        prediction->cost.rate != HUGE_VAL) {
+        hr__str_init(&line);
+        print_pair(prediction, &measured, name, &line);
+        code = keep(&line, reterr);
+        hr__str_finish(&line);
+        measured.kept = code == HR_OK;
+    }
     if (ret_measured != NULL)
         *ret_measured = measured;
-    if (measured.seconds < LEAST_SECONDS || records <= 0 ||
-        prediction->cost.rate == HUGE_VAL)
-        return HR_OK;
-    hr__str_init(&line);
-    print_pair(prediction, &measured, name, &line);
-    code = keep(&line, reterr);
-    hr__str_finish(&line);
     return code;
 }

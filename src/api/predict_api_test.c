@@ -235,6 +235,7 @@ TEST(a_run_is_kept_beside_its_prediction)
         hr_prediction_keep(prediction, iter, records, "g \"1\".yaml", &measured, &error));
     hr_iter_close(iter);
     CHECK_EQ_INT(measured.records, 1600);
+    CHECK(measured.kept);
     CHECK(measured.cpu_ns > 390e3 && measured.rate >= 1600 / measured.seconds);
     CHECK_EQ_INT(accuracy_at(0).runs, 1);
     CHECK_EQ_STR(accuracy_at(1).name, "g \"1\".yaml");

@@ -188,6 +188,8 @@ static int find(struct found *found, const struct optimize_command *command)
     hr_profile_free(profile);
     if (code == HR_ERR_CANCELLED && stop_requested())
         return CLI_INTERRUPTED;
+    if (code == HR_ERR_STATE)
+        return cli_library(&error);
     return code == HR_OK ? CLI_OK : cli_library_failed(&error);
 }
 
@@ -204,17 +206,22 @@ static size_t place_of(const struct hr_graph *graph, const char *name)
     return 0;
 }
 
+/* Places that new nodes shift are no moves. */
 static void print_nodes(const struct found *found)
 {
     struct hr_node_info node;
+    size_t fresh = 0;
 
     for (size_t i = 0; hr_graph_node_info(found->graph, i, &node) == HR_OK; i++) {
         size_t was = place_of(found->written, node.name);
 
         printf("  %3zu  %s", i + 1, node.name);
-        if (was != i + 1)
+        if (was == 0)
+            printf("  %s(new)%s", term_bold(stdout), term_plain(stdout));
+        else if (was != i + 1 - fresh)
             printf("  %s(was %zu)%s", term_bold(stdout), was, term_plain(stdout));
         printf("\n");
+        fresh += was == 0;
     }
 }
 
@@ -257,11 +264,14 @@ static void print_dropped(const struct hr_optimize_result *r)
 static void print_report(const struct found *found, const char *path)
 {
     const struct hr_optimize_result *r = &found->result;
+    struct hr_cache_place cache;
     char written[24], now[24];
 
     printf("%s%s%s: ", term_bold(stdout), path, term_plain(stdout));
     if (r->moved == 0) {
         printf("no order is cheaper\n");
+        if (cache_chosen(found->places, &cache) && cache.node != NULL)
+            print_nodes(found);
         print_dropped(r);
         print_age(found->measured);
         return;

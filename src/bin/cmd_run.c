@@ -502,15 +502,25 @@ static void keep_prediction(struct run *run)
 {
     struct run_result *result = &run->result;
     struct hr_error error = {0};
+    enum hr_err code = HR_OK;
+    bool limited;
 
-    if (run->prediction == NULL || result->steady_records == 0)
+    if (run->prediction == NULL)
         return;
     hr_prediction_info(run->prediction, &result->prediction);
-    if (hr_prediction_keep(run->prediction, run->iter, (int64_t)result->steady_records,
-                           result->graph_path, &result->measured, &error) != HR_OK)
+    if (result->steady_records > 0)
+        code = hr_prediction_keep(run->prediction, run->iter,
+                                  (int64_t)result->steady_records, result->graph_path,
+                                  &result->measured, &error);
+    limited = result->prediction.rate < RATE_MAX;
+    result->predicted = limited && result->measured.records > 0;
+    if (code != HR_OK)
         fprintf(stderr, "headrace: the measurement is not kept: %s\n", error.message);
-    result->predicted =
-        result->measured.records > 0 && result->prediction.rate < RATE_MAX;
+    else if (limited && !result->measured.kept && !run->options->quiet)
+        fprintf(stderr,
+                "headrace: the run was too short to be kept for headrace explain "
+                "--accuracy: it is measured from batch %d on, for 0.2 s or more\n",
+                WARM_BATCHES + 1);
 }
 
 static void report(struct run *run, int code)

@@ -107,7 +107,6 @@ static void add_order(struct predicting *p)
         snprintf(add_column(p, graph, prediction)->title, 160, "cheapest order");
         return;
     }
-    snprintf(p->made->note, sizeof(p->made->note), "no order is cheaper");
     hr_prediction_free(prediction);
     hr_graph_unref(graph);
 }

@@ -147,7 +147,7 @@ static void print_decisions(const struct explain_predictions *p)
         const struct explain_decision *d = &p->decisions[i];
 
         if (d->runner_up[0] == '\0')
-            printf("%s: %s; there is no other\n", d->what, d->chosen);
+            printf("%s: %s; no other is faster\n", d->what, d->chosen);
         else
             printf("%s: %s; %.2f times the rate of the next best, %s\n", d->what,
                    d->chosen, d->rate / d->runner_rate, d->runner_up);

@@ -594,6 +594,7 @@ def a_cache_is_proposed_and_the_digest_stays():
     assert digests[0] == digests[1]
     text = run(*words, "--cache-folder", temp / "entries").stdout
     assert "after 'dear' in memory" in text and "after 'dear' in the folder" in text
+    assert text.count(" (chosen)") == 1 and "flow.cache  (new)" in text and "(was" not in text, text
     run("profile", written, "--fuse", "--seconds", "1", "-o", "dear.json", "-q")
     text = run("explain", written, "--profile", "dear.json", "--epochs", "10").stdout
     assert "cache: after 'dear' in memory; " in text and "times the rate of the next best, " in text, text

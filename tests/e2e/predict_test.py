@@ -62,7 +62,8 @@ def explain_says_what_is_wrong_with_its_options():
     one_line(run(*by, "--measure", code=2), "--profile and --measure exclude each other")
     one_line(run("explain", code=2), "explain needs a graph")
     one_line(run("explain", written, "--accuracy", code=2), "--accuracy takes no graph")
-    one_line(run("explain", other, "--profile", profile, code=2), "the profile knows nothing of node 'nine'")
+    one_line(run("explain", other, "--profile", profile, code=2), f"{profile}: the profile knows nothing of node 'nine'")
+    one_line(run("optimize", other, "--profile", profile, code=2), f"{profile}: the profile knows nothing of node 'nine'")
     at_place(run("explain", written, "--profile", written, code=2), "headrace: 1", "headrace", "options.yaml:1:1: this is no profile")
     one_line(run(*by, "--html", "no/such/x.html", code=1), "cannot")
 
@@ -130,6 +131,8 @@ def predictions_are_compared_with_runs():
             assert made["rate"] > 0 and made["cpu_ns"] > 9e4 and made["measured_cpu_ns"] > 9e4, made
         text = run("run", written, "--profile", profile, "--limit", "6000").stdout
         assert "predicted" in text and "measured" in text, text
+        short = run("run", written, "--profile", profile, "--limit", "20")
+        assert "too short to be kept" in short.stderr and "measured from batch 4 on" in short.stderr, short
         kept = [json.loads(line) for line in (temp / "cache/accuracy.jsonl").read_text().splitlines()]
         assert len(kept) == 3 and all(k["records"] > 5000 and k["rate"] > 0 for k in kept), kept
         accuracy = run_json("explain", "--accuracy")
