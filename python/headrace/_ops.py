@@ -4658,16 +4658,17 @@ def source_files(
 
     Files follow the bytes of their paths below `path`, so record numbers agree on every
     machine. `labels: folder` numbers the folders directly below `path` in order of
-    name, as torchvision's ImageFolder does. Names that begin with a dot are ignored.
-    The fields `label` and `path` exist only when asked for.  `files` lists the files
-    instead, in any order, also more than once; they are opened when they are read, so
-    that a missing one is a bad record.  A labels file is CSV (RFC 4180) or JSON lines
-    (one object a line), and decides which files there are and their order. The first
-    line of a CSV file names the columns; without such a line the columns are path and
-    label. The type of a column follows from all of its cells: whole numbers are int64,
-    other numbers float64, true and false (of JSON) bool. Labels that are texts are
-    classes, numbered in the order of their names; any other text is a byte string. A
-    cell without a value, a file without a line and a line without a file are errors.
+    name, as torchvision's ImageFolder does. Names that begin with a dot are ignored; a
+    link that leads nowhere is a bad record. The fields `label` and `path` exist only
+    when asked for.  `files` lists the files instead, in any order, also more than once;
+    they are opened when they are read, so that a missing one is a bad record.  A labels
+    file is CSV (RFC 4180) or JSON lines (one object a line), and decides which files
+    there are and their order. The first line of a CSV file names the columns; without
+    such a line the columns are path and label. The type of a column follows from all of
+    its cells: whole numbers are int64, other numbers float64, true and false (of JSON)
+    bool. Labels that are texts are classes, numbered in the order of their names; any
+    other text is a byte string. A cell without a value, a file without a line and a
+    line without a file are errors.
 
     Args:
         path: a folder, its URI, or a pattern such as "photos/?x/*.jpg" (two stars: any

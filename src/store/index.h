@@ -102,8 +102,8 @@ hr__index_save(const struct hr_index *index, const char *path, struct hr_error *
 struct hr_index_stats {
     uint64_t folders;           /* in the index, root included */
     uint64_t folders_rescanned; /* read from the file system by this open */
-    uint64_t skipped;           /* entries that are neither file nor folder, dangling or
-                                   looping links; names left out by suffix or dot do not count */
+    uint64_t skipped;           /* entries that are neither file nor folder, and looping
+                                   links; names left out by suffix or dot do not count */
     uint64_t unlisted, missing; /* files without a line, lines without a file */
     uint64_t bytes_resident;    /* heap and map together */
     bool from_saved;            /* a saved index was used, at least for some folders */

@@ -146,14 +146,15 @@ add_folder(struct hr_index_lister *lister, struct hr_index_folder *parent,
     return HR_OK;
 }
 
-/* The type of what a link leads to: DT_REG, DT_DIR or neither. */
+/* The type of what a link leads to: DT_REG, DT_DIR or neither. One that leads nowhere is
+ * taken for a file, which then cannot be read. */
 static unsigned char look_at(int fd, const char *name, struct hr_index_folder *folder)
 {
     struct stat info;
 
     if (fstatat(fd, name, &info, 0) != 0) {
         folder->unsure = true; /* its target may appear later */
-        return DT_UNKNOWN;
+        return errno == ENOENT ? DT_REG : DT_UNKNOWN;
     }
     return S_ISREG(info.st_mode) ? DT_REG : S_ISDIR(info.st_mode) ? DT_DIR : DT_UNKNOWN;
 }

@@ -280,8 +280,9 @@ TEST(links_are_followed_but_not_in_circles)
     CHECK_EQ_INT(mkfifo(in_root("a/pipe.jpg"), 0644), 0);
     opt = options();
     index = open_ok(&opt);
-    CHECK_EQ_STR(listing(index), "a/1.jpg\na/2.jpg\nb/1.jpg\nb/2.jpg\n");
-    CHECK(stats_of(index).skipped >= 6); /* 3.jpg, pipe.jpg and the circle, twice each */
+    CHECK_EQ_STR(listing(index),
+                 "a/1.jpg\na/2.jpg\na/3.jpg\nb/1.jpg\nb/2.jpg\nb/3.jpg\n");
+    CHECK(stats_of(index).skipped >= 4); /* pipe.jpg and the circle, twice each */
     hr__index_unref(index);
 }
 

@@ -184,11 +184,14 @@ add_entry(DIR *folder, const struct dirent *entry, struct hr_walk_names *names)
 
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return HR_OK;
-    if ((kind == DT_LNK || kind == DT_UNKNOWN) &&
-        fstatat(dirfd(folder), name, &info, 0) == 0)
-        kind = S_ISREG(info.st_mode)   ? DT_REG
-               : S_ISDIR(info.st_mode) ? DT_DIR
-                                       : DT_UNKNOWN;
+    if (kind == DT_LNK || kind == DT_UNKNOWN) {
+        if (fstatat(dirfd(folder), name, &info, 0) == 0)
+            kind = S_ISREG(info.st_mode)   ? DT_REG
+                   : S_ISDIR(info.st_mode) ? DT_DIR
+                                           : DT_UNKNOWN;
+        else if (errno == ENOENT) /* leads nowhere: reading it says so */
+            kind = DT_REG;
+    }
     return kind == DT_REG || kind == DT_DIR ? hr__walk_add(names, name, kind == DT_DIR)
                                             : HR_OK;
 }

@@ -290,7 +290,8 @@ static bool gluster_is_same(const struct hr_object *object)
 
 /* ---- list ---- */
 
-/* Follows a link, which leads nowhere if this fails. */
+/* Follows a link. One that leads nowhere is taken for a file, which then cannot be read.
+ */
 static mode_t
 mode_of(struct glfs *fs, const char *folder, const char *name, const struct stat *info)
 {
@@ -300,7 +301,9 @@ mode_of(struct glfs *fs, const char *folder, const char *name, const struct stat
     if (!S_ISLNK(info->st_mode))
         return info->st_mode;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    return gf.stat(fs, path, &there) == 0 ? there.st_mode : 0;
+    if (gf.stat(fs, path, &there) == 0)
+        return there.st_mode;
+    return errno == ENOENT ? S_IFREG : 0;
 }
 
 static enum hr_err read_entries(struct glfs *fs, struct glfs_fd *fd, const char *path,
