@@ -60,7 +60,13 @@ def example(features: dict[str, bytes], rng: random.Random) -> bytes:
     return message(1, b"".join(entries))
 
 
-FEATURES = {"image": "image/encoded: bytes", "label": "int64", "box": "float32[4]", "ids": "int64[length]"}
+BOX = "image/object/bbox/in_units_of_the_shorter_side_from_the_upper_left_corner"
+FEATURES = {
+    "image": "image/encoded: bytes",
+    "label": "int64",
+    "box": f"{BOX}: float32[4]",
+    "ids": "int64[length]",
+}
 
 
 def draw(rng: random.Random, count: int) -> tuple[list[bytes], list[dict[str, Any]]]:
@@ -75,7 +81,7 @@ def draw(rng: random.Random, count: int) -> tuple[list[bytes], list[dict[str, An
         encoded = {
             "image/encoded": strings([record["image"]]),
             "label": ints([record["label"]], rng),
-            "box": floats(record["box"], rng),
+            BOX: floats(record["box"], rng),
             "ids": ints(record["ids"], rng),
             "other": rng.choice([strings([b"a", b"b"]), b"", ints([1, 2], rng)]),
         }

@@ -306,30 +306,29 @@ canon_list(struct hr_param_parse *p, const struct hr_doc *value, struct hr_doc *
     return HR_OK;
 }
 
-static enum hr_err
-refuse_value(struct hr_param_parse *p, const char *key, const char *got)
+static enum hr_err refuse_value(struct hr_param_parse *p, const struct hr_doc_pair *pair)
 {
+    char got[80];
+
     hr__param_place(p, p->param->name, p->at->line, p->at->column);
     return hr__fail(p->error, HR_ERR_TYPE,
-                    "parameter \"%s\" wants a number, a bool or a text for \"%.63s\", "
-                    "not %s",
-                    p->param->name, key, got);
+                    "parameter \"%s\" wants a %s for \"%.63s\", not %s", p->param->name,
+                    p->param->values ? "number, a bool or a text" : "text", pair->key,
+                    hr__param_value_text(pair->value, got, sizeof got));
 }
 
-/* Of a MAP with `values`: a scalar as a text. */
+/* Of a MAP: a text; with `values` any scalar, as a text. */
 static enum hr_err
 canon_value(struct hr_param_parse *p, const struct hr_doc_pair *pair, struct hr_doc **ret)
 {
     const struct hr_doc *value = pair->value;
     struct hr_str text;
-    char got[80];
 
-    if (value->kind != HR_DOC_INT && value->kind != HR_DOC_DOUBLE &&
-        value->kind != HR_DOC_BOOL)
-        return value->kind == HR_DOC_STRING
-                   ? canon_text(p, value, ret)
-                   : refuse_value(p, pair->key,
-                                  hr__param_value_text(value, got, sizeof got));
+    if (value->kind == HR_DOC_STRING)
+        return p->param->values ? canon_text(p, value, ret) : canon_field(p, value, ret);
+    if (!p->param->values || (value->kind != HR_DOC_INT && value->kind != HR_DOC_DOUBLE &&
+                              value->kind != HR_DOC_BOOL))
+        return refuse_value(p, pair);
     hr__str_init(&text);
     hr__doc_print_canonical(value, &text);
     *ret = hr__str_ok(&text) ? hr__doc_string(hr__str_text(&text)) : NULL;
@@ -355,8 +354,7 @@ canon_map(struct hr_param_parse *p, const struct hr_doc *value, struct hr_doc **
 
         if (pair->value->line > 0)
             p->at = pair->value;
-        code = p->param->values ? canon_value(p, pair, &item)
-                                : canon_field(p, pair->value, &item);
+        code = canon_value(p, pair, &item);
         if (code == HR_OK)
             code = item != NULL ? hr__doc_set(map, pair->key, item) : no_memory(p->error);
         if (code != HR_OK) {

@@ -238,7 +238,7 @@ TEST(wrong_values_of_other_types_are_refused_in_words)
     refused_value("rename: [a]", HR_ERR_TYPE, "rename", 9,
                   "parameter \"rename\" wants a map, not a list");
     refused_value("rename: {a: 1}", HR_ERR_TYPE, "rename", 13,
-                  "parameter \"rename\" wants a map, not the int 1");
+                  "parameter \"rename\" wants a text for \"a\", not the int 1");
 }
 
 TEST(infinity_passes_where_the_range_says_so)
