@@ -300,3 +300,20 @@ def test_no_cache_without_epochs_or_gain():
     cheap = hr.range(300).op("debug.identity").batch(10)
     fast = cheap.optimize(seconds=0.5, epochs=10)
     assert fast == cheap and fast.report is not None and fast.report.caches[0].after is None
+
+
+def test_what_makes_boxes_plain_numbers_stays_beside_a_crop_of_the_image_alone():
+    columns = {
+        "image": np.arange(60 * 20 * 30 * 3).reshape(60, 20, 30, 3).astype(np.uint8),
+        "boxes": np.tile(np.array([[1, 2, 9, 8], [3, 4, 20, 10]], np.float32), (60, 1, 1)),
+        "id": np.arange(60),
+    }
+    written = hr.from_columns(columns).op("record.kind", field="image", kind="image")
+    written = written.op("record.kind", field="boxes", kind="boxes").op("boxes.convert", to="xywh", name="convert")
+    written = written.op("image.random_area_crop", name="crop").op("debug.spin", us=200, name="spin")
+    written = written.where("id < 20", name="filter").batch(1)
+    fast = written.optimize(seconds=0.5)
+    assert fast.report is not None and fast.report.dropped == ""
+    order = names(fast)
+    assert order.index("convert") < order.index("crop") and order.index("filter") < order.index("spin"), order
+    assert digest(fast) == digest(written)

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "op/kind.h"
+
 static void
     HR_PRINTF(3, 4) answer(struct hr_swap *swap, bool allowed, const char *format, ...)
 {
@@ -229,6 +231,35 @@ static void swap_pixels(const struct hr_graph *graph, uint32_t first, uint32_t s
     }
 }
 
+/* A field that the node makes one that an image takes with it, or makes none of them, as
+ * boxes of which only the widths remain; or NULL. */
+static const char *changed_kind(const struct hr_graph *graph,
+                                const struct hr_graph_node *n)
+{
+    const struct hr_schema *input = &graph->nodes[n->inputs[0]].schema;
+
+    for (size_t i = 0; i < n->field_count; i++) {
+        const struct hr_field *before = hr__schema_get(input, n->field_names[i]);
+        const struct hr_field *after = hr__schema_get(&n->schema, n->field_names[i]);
+
+        if ((before != NULL ? hr__kind_of(before) : NULL) !=
+            (after != NULL ? hr__kind_of(after) : NULL))
+            return n->field_names[i];
+    }
+    return NULL;
+}
+
+/* The field of one node that the other, which moves an image, would have to move with it
+ * on one side of it only; or NULL. */
+static const char *moved_field(const struct hr_graph *graph,
+                               const struct hr_graph_node *a,
+                               const struct hr_graph_node *b)
+{
+    if ((b->op->traits & MOVES) != 0)
+        return changed_kind(graph, a);
+    return (a->op->traits & MOVES) != 0 ? changed_kind(graph, b) : NULL;
+}
+
 #ifndef NDEBUG
 /* Whether a chain leads from one to the other. */
 static bool follows(const struct hr_graph *graph, uint32_t first, uint32_t second)
@@ -260,6 +291,11 @@ void hr__swap(const struct hr_graph *graph, uint32_t first, uint32_t second,
         swap_pixels(graph, first, second, field, ret_swap);
     else if (field != NULL)
         answer(ret_swap, false, "one makes or changes '%.32s', which the other uses",
+               field);
+    else if ((field = moved_field(graph, a, b)) != NULL)
+        answer(ret_swap, false,
+               "one moves an image, with which '%.32s' would have to move on one side of "
+               "the other",
                field);
     else if (adds_field(graph, a) && adds_field(graph, b))
         answer(ret_swap, false, "both add fields, whose order would change");
