@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "opt/pecan.h"
 #include "opt/swap.h"
 
 #define EXPECTED_MIN 0.01 /* of the time as written: orders save no more */
@@ -172,49 +173,29 @@ static bool is_fixed(const struct chain *chain, size_t at)
     return true;
 }
 
-static bool is_half(const struct hr_field *field)
-{
-    return field != NULL && (field->dtype == HR_F16 || field->dtype == HR_BF16);
-}
-
-/* Whether the node casts to a type for which few kernels exist. */
-static bool casts_to_half(const struct hr_graph *graph, const struct hr_graph_node *n)
-{
-    const struct hr_schema *input = &graph->nodes[n->inputs[0]].schema;
-
-    for (size_t i = 0; i < n->field_count; i++)
-        if (n->field_access[i] == HR_ACCESS_UPDATE &&
-            is_half(hr__schema_get(&n->schema, n->field_names[i])) &&
-            !is_half(hr__schema_get(input, n->field_names[i])))
-            return true;
-    return false;
-}
-
-/* Where Pecan's rule asks for what is not legal in a section, that stays as written. */
-static void pecan(const struct reorder *r, const struct chain *chain,
-                  const struct hr_order_chain *orders, struct hr_order *order)
+/* Takes the steps in the order that Pecan's rule asks for, each as soon as those are
+ * placed that it must come after: the rule knows nothing of what is legal. */
+static void
+pecan(const struct reorder *r, const struct chain *chain, struct hr_order *order)
 {
     struct hr_pecan_step steps[HR_ORDER_STEPS_MAX];
-    uint8_t found[HR_ORDER_STEPS_MAX], tried[HR_ORDER_STEPS_MAX];
+    uint8_t wanted[HR_ORDER_STEPS_MAX];
+    uint64_t placed = 0;
 
     for (size_t i = 0; i < chain->count; i++) {
-        const struct hr_order_step *step = &chain->steps[i];
-        double inflation = step->growth * step->kept;
-
-        steps[i] = (struct hr_pecan_step){
-            .inflation = inflation,
-            .fixed = is_fixed(chain, i),
-            .last = inflation < 1 &&
-                    casts_to_half(r->graph, &r->graph->nodes[chain->nodes[i]])};
+        hr__pecan_step(r->graph, &r->graph->nodes[chain->nodes[i]],
+                       r->measured[chain->nodes[i]], &steps[i]);
+        steps[i].fixed = steps[i].fixed || is_fixed(chain, i);
     }
-    hr__order_pecan(steps, chain->count, found);
-    for (size_t from = 0, to; from < chain->count; from = to + 1) {
-        for (to = from; to < chain->count && !steps[to].fixed;)
-            to++;
-        memcpy(tried, order->steps, sizeof tried);
-        memcpy(tried + from, found + from, to - from);
-        if (hr__order_is_legal(orders, tried))
-            memcpy(order->steps, tried, sizeof tried);
+    hr__order_pecan(steps, chain->count, wanted);
+    for (size_t made = 0; made < chain->count; made++) {
+        size_t at = 0;
+
+        while ((placed >> wanted[at] & 1) != 0 ||
+               (chain->steps[wanted[at]].after & ~placed) != 0)
+            at++;
+        order->steps[made] = wanted[at];
+        placed |= (uint64_t)1 << wanted[at];
     }
 }
 
@@ -263,7 +244,7 @@ find_order(const struct reorder *r, struct chain *chain, struct hr_error *reterr
     if (r->settings->rule == HR_RULE_HEADRACE)
         order = best;
     else if (r->settings->rule == HR_RULE_PECAN)
-        pecan(r, chain, &orders, &order);
+        pecan(r, chain, &order);
     else if (r->settings->rule == HR_RULE_CEDAR)
         HR_TRY(cedar(r, chain, &order, reterr));
     assert(hr__order_is_legal(&orders, order.steps));

@@ -399,7 +399,7 @@ TEST(pecan_puts_a_cast_to_half_last)
 }
 
 /* The rule reverses those that shrink, which is not legal for two that resize. */
-TEST(a_section_that_may_not_follow_pecans_rule_stays_alone)
+TEST(where_pecans_order_is_not_legal_the_nearest_is_taken)
 {
     const char *nodes = CLIP RESIZE NODE("resize: {size: [30, 25]}", "smaller")
         NODE("rotate: {degrees: [0, 5], keep_position: true}", "rotate")
@@ -407,7 +407,43 @@ TEST(a_section_that_may_not_follow_pecans_rule_stays_alone)
                 NODE("resize: {size: [20, 15]}", "smallest");
 
     CHECK_EQ_STR(names(nodes, HR_RULE_PECAN, HR_STRICTNESS_RELAXED),
-                 "clip resize smaller rotate smallest clip2");
+                 "resize smaller clip rotate smallest clip2");
+}
+
+/* A filter of labels, which is cheapest before the decode. */
+TEST(pecan_does_not_cross_what_makes_numbers_of_bytes)
+{
+    struct hr_graph *graph =
+        chain(FLIP "  - record.filter: {expr: \"label < 3\"}\n    name: filter\n");
+    struct hr_profile profile;
+
+    plain_profile(graph, &profile);
+    node_named(&profile, "filter")->records_out = 50;
+    CHECK_EQ_STR(names_of(graph, &profile, HR_RULE_PECAN, HR_STRICTNESS_RELAXED),
+                 "filter flip");
+    CHECK_EQ_STR(names_of(graph, &profile, HR_RULE_HEADRACE, HR_STRICTNESS_RELAXED),
+                 "image.decode flip");
+    hr__profile_finish(&profile);
+    hr_graph_unref(graph);
+}
+
+/* Whatever field it is that grows or shrinks. */
+TEST(pecan_counts_the_bytes_of_every_field)
+{
+    struct hr_graph *graph = chain(
+        "  - tensor.cast: {field: label, dtype: float64}\n    name: same\n" FLIP CAST
+        "  - tensor.cast: {field: label, dtype: int16}\n    name: small\n" CLIP);
+    struct hr_profile profile;
+
+    plain_profile(graph, &profile);
+    node_named(&profile, "same")->bytes_in = node_named(&profile, "same")->bytes_out = 8;
+    node_named(&profile, "small")->bytes_in = 8;
+    node_named(&profile, "small")->bytes_out = 2;
+    node_named(&profile, "cast")->bytes_out = 4 * node_named(&profile, "cast")->bytes_in;
+    CHECK_EQ_STR(names_of(graph, &profile, HR_RULE_PECAN, HR_STRICTNESS_RELAXED),
+                 "same small flip cast clip");
+    hr__profile_finish(&profile);
+    hr_graph_unref(graph);
 }
 
 TEST(a_cast_to_a_larger_type_moves_back_past_what_only_moves_pixels)
