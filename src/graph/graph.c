@@ -235,6 +235,7 @@ void hr__graph_destroy(struct hr_graph *graph)
     hr__free(graph->rewrites);
     hr__graph_declared_finish(graph->private);
     hr__doc_destroy(graph->private->written);
+    hr__doc_destroy(graph->private->about);
     hr__code_table_unref(graph->codes);
     hr__free(graph->private);
     hr__free(graph->file);

@@ -33,6 +33,32 @@ static enum hr_err append(const struct hr_graph *graph, struct hr_graph *copy,
                             n->line, n->column, reterr);
 }
 
+static enum hr_err
+share_about(const struct hr_graph *graph, struct hr_graph *copy, struct hr_error *reterr)
+{
+    static const char *const keys[] = {"title", "description"};
+    const struct hr_graph_private *from = graph->private;
+    const struct hr_doc *root = from->written != NULL ? from->written : from->about;
+
+    for (size_t i = 0; root != NULL && i < sizeof keys / sizeof keys[0]; i++) {
+        const struct hr_doc *text = hr__doc_get(root, keys[i]);
+        struct hr_doc **about = &copy->private->about, *value;
+
+        if (text == NULL)
+            continue;
+        if (*about == NULL)
+            *about = hr__doc_new(HR_DOC_MAP);
+        value = hr__doc_copy(text);
+        if (*about == NULL || value == NULL) {
+            hr__doc_destroy(value);
+            return no_memory(reterr);
+        }
+        if (hr__doc_set(*about, keys[i], value) != HR_OK)
+            return no_memory(reterr);
+    }
+    return HR_OK;
+}
+
 /* What belongs to no node. */
 static enum hr_err
 share(const struct hr_graph *graph, struct hr_graph *copy, struct hr_error *reterr)
@@ -44,7 +70,7 @@ share(const struct hr_graph *graph, struct hr_graph *copy, struct hr_error *rete
         if (copy->file == NULL)
             return no_memory(reterr);
     }
-    return HR_OK;
+    return share_about(graph, copy, reterr);
 }
 
 static enum hr_err fill(const struct hr_graph *graph, const uint32_t *nodes,

@@ -277,10 +277,15 @@ static bool fill_written(const struct hr_graph *graph, struct hr_doc *root)
 
 static bool fill_built(const struct hr_graph *graph, struct hr_doc *root)
 {
+    const struct hr_doc *about = graph->private->about;
     struct hr_doc *list;
 
     if (!set(root, "headrace", hr__doc_int(1)))
         return false;
+    for (size_t i = 0; about != NULL && i < about->as.map.count; i++)
+        if (!set(root, about->as.map.pairs[i].key,
+                 hr__doc_copy(about->as.map.pairs[i].value)))
+            return false;
     list = hr__doc_new(HR_DOC_LIST);
     if (list != NULL && !add_items(graph, list, 0, is_chain(graph))) {
         hr__doc_destroy(list);

@@ -24,6 +24,7 @@ struct hr_graph_private {
     atomic_uint refs;
     size_t node_room;
     struct hr_doc *written; /* the whole file; NULL for a graph built by calls */
+    struct hr_doc *about;   /* title and description of a copy's file; NULL: none */
     size_t written_nodes;   /* number of nodes in it */
     struct hr_graph_declared *declared;
     size_t declared_count;
