@@ -11,11 +11,14 @@ static const char *const variants[] = {"threads", "inline", "processes"};
 int cache_ask_check(const struct cache_ask *ask)
 {
     if (ask->epochs == 0 &&
-        (ask->memory != 0 || ask->folder != NULL || ask->folder_bytes != 0 ||
-         ask->refresh != 0 || ask->quality != 0))
+        (ask->memory != CACHE_MEMORY_DEFAULT || ask->folder != NULL ||
+         ask->folder_bytes != 0 || ask->refresh != 0 || ask->quality != 0))
         return cli_usage("--cache-memory, --cache-folder, --cache-bytes, "
                          "--cache-quality and --refresh need --epochs N: how many "
                          "epochs the job will make");
+    if (ask->memory == 0 && ask->folder == NULL)
+        return cli_usage("--cache-memory 0 needs --cache-folder FOLDER: else there is no "
+                         "cache");
     if (ask->folder == NULL && ask->folder_bytes != 0)
         return cli_usage("--cache-bytes needs --cache-folder FOLDER");
     return CLI_OK;
@@ -31,7 +34,9 @@ cache_propose(struct hr_graph *graph, const struct hr_profile *profile,
 
     hr_cache_options_init(&options);
     options.epochs = ask->epochs;
-    options.memory = ask->memory;
+    options.memory = ask->memory == CACHE_MEMORY_DEFAULT ? 0
+                     : ask->memory == 0                  ? -1
+                                                         : ask->memory;
     options.folder = ask->folder;
     options.folder_bytes = ask->folder_bytes;
     options.refresh = ask->refresh;

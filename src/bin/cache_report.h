@@ -11,9 +11,15 @@
 
 struct cache_ask {
     int64_t epochs; /* 0: not asked */
-    int64_t memory, folder_bytes, refresh, quality;
+    int64_t memory; /* 0: none; CACHE_MEMORY_DEFAULT */
+    int64_t folder_bytes, refresh, quality;
     const char *folder;
 };
+#define CACHE_MEMORY_DEFAULT (-1)
+#define CACHE_ASK_DEFAULTS                                                               \
+    {                                                                                    \
+        .memory = CACHE_MEMORY_DEFAULT                                                   \
+    }
 
 /* clang-format off */
 #define CACHE_ASK_AT(type, member, field) (offsetof(type, member) + offsetof(struct cache_ask, field))
@@ -21,7 +27,7 @@ struct cache_ask {
     {"epochs", 0, CLI_INT, CACHE_ASK_AT(type, member, epochs), "N",                                          \
      "see where a cache pays if the job makes N more epochs", 1, 1000000000},                                \
     {"cache-memory", 0, CLI_BYTES, CACHE_ASK_AT(type, member, memory), "BYTES",                              \
-     "with --epochs: a cache in memory may take BYTES; default a quarter of the machine's memory",           \
+     "with --epochs: a cache in memory may take BYTES, 0: there is none; default a quarter of the machine's memory", \
      0, INT64_MAX},                                                                                          \
     {"cache-folder", 0, CLI_TEXT, CACHE_ASK_AT(type, member, folder), "FOLDER",                              \
      "with --epochs: a cache may also be kept in FOLDER"},                                                   \

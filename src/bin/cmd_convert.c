@@ -86,15 +86,17 @@ profile_text(const struct hr_cedar_text *stats, const struct hr_cedar_text *pipe
 
 static int graph_text(const struct hr_cedar_text *plan, struct hr_graph *graph,
                       const struct hr_cedar_match *matches, size_t match_count,
-                      int strictness, char **ret_text)
+                      const struct convert_command *command, char **ret_text)
 {
     struct hr_graph *ordered = NULL;
     struct hr_error error = {0};
     int code = CLI_OK;
 
     if (hr_cedar_to_graph(plan, graph, matches, match_count,
-                          (enum hr_strictness)strictness, &ordered, &error) != HR_OK ||
-        hr_graph_print(ordered, HR_GRAPH_YAML, ret_text, &error) != HR_OK)
+                          (enum hr_strictness)command->strictness, &ordered,
+                          &error) != HR_OK ||
+        hr_graph_print(ordered, graph_file_format(command->output), ret_text, &error) !=
+            HR_OK)
         code = cli_library(&error);
     hr_graph_unref(ordered);
     return code;
@@ -116,7 +118,7 @@ with_graph(const struct convert_command *command, const struct hr_cedar_text *fi
     if (code == CLI_OK)
         code = graph_file_open(path, &command->params, &graph);
     if (code == CLI_OK && command->order)
-        code = graph_text(file, graph, matches, count, command->strictness, ret_text);
+        code = graph_text(file, graph, matches, count, command, ret_text);
     else if (code == CLI_OK)
         code = profile_text(file, pipes, graph, matches, count, ret_text);
     hr_graph_unref(graph);

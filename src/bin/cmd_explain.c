@@ -135,8 +135,8 @@ static int explain_run(void *values, const struct cli_rest *rest)
     return code;
 }
 
-static const struct explain_options explain_defaults = {.plan = PLAN_DEFAULTS,
-                                                        .records = 200};
+static const struct explain_options explain_defaults = {
+    .plan = PLAN_DEFAULTS, .records = 200, .cache = CACHE_ASK_DEFAULTS};
 
 const struct cli_command cmd_explain = {
     .name = "explain",

@@ -28,7 +28,7 @@ struct optimize_command {
 static const struct cli_option optimize_table[] = {
     CLI_OPTION_PARAM,
     {"output", 'o', CLI_TEXT, AT(output), "FILE",
-     "write the graph in the new order to FILE, as YAML, with the values of -p in place"},
+     "write the graph in the new order to FILE, as YAML (JSON if its name ends in .json), with the values of -p in place"},
     {"profile", 0, CLI_TEXT, AT(profile), "FILE",
      "what nodes cost, from headrace profile -o; default: as saved on this machine, else "
      "measure it now and save it"},
@@ -261,7 +261,7 @@ static void print_dropped(const struct hr_optimize_result *r)
         printf("  the cheapest by the profile was dropped: %s\n", r->dropped);
 }
 
-static void print_report(const struct found *found, const char *path)
+static void print_report(const struct found *found, const char *path, enum hr_rule rule)
 {
     const struct hr_optimize_result *r = &found->result;
     struct hr_cache_place cache;
@@ -286,7 +286,9 @@ static void print_report(const struct found *found, const char *path)
         r->written_ns / r->predicted_ns);
     print_difference(found);
     print_dropped(r);
-    if (!r->best)
+    if (!r->best && rule != HR_RULE_HEADRACE)
+        printf("  another order may be cheaper: see --rule headrace\n");
+    else if (!r->best)
         printf(
             "  too many nodes may move to try all orders: there may be a better one\n");
     print_age(found->measured);
@@ -325,7 +327,7 @@ static int save(const struct found *found, const char *path)
     char *text = NULL;
     int code;
 
-    if (hr_graph_print(found->graph, HR_GRAPH_YAML, &text, &error) != HR_OK)
+    if (hr_graph_print(found->graph, graph_file_format(path), &text, &error) != HR_OK)
         return cli_library(&error);
     code = out_replace(path, text);
     hr_free(text);
@@ -349,7 +351,7 @@ static int optimize_run(void *values, const struct cli_rest *rest)
     if (code == CLI_OK && command->json)
         print_json(&found);
     else if (code == CLI_OK && !command->quiet)
-        print_report(&found, rest->words[0]);
+        print_report(&found, rest->words[0], (enum hr_rule)command->rule);
     if (code == CLI_OK && !command->json && !command->quiet)
         cache_report_print(found.places, command->cache.epochs);
     hr_cache_places_free(found.places);
@@ -358,7 +360,8 @@ static int optimize_run(void *values, const struct cli_rest *rest)
     return code;
 }
 
-static const struct optimize_command optimize_defaults = {.seconds = 5, .records = 64};
+static const struct optimize_command optimize_defaults = {
+    .seconds = 5, .records = 64, .cache = CACHE_ASK_DEFAULTS};
 
 const struct cli_command cmd_optimize = {
     .name = "optimize",

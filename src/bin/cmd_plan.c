@@ -37,28 +37,21 @@ static const struct cli_example plan_examples[] = {
 };
 /* clang-format on */
 
-static bool ends_in_json(const char *path)
-{
-    size_t length = path != NULL ? strlen(path) : 0;
-
-    return length >= 5 && strcmp(path + length - 5, ".json") == 0;
-}
-
 static int print_plan(struct hr_graph *graph, const struct plan_command *command,
                       const struct hr_iter_options *options)
 {
     struct hr_error error = {0};
-    bool json = command->json || ends_in_json(command->output);
+    enum hr_graph_format format =
+        command->json ? HR_GRAPH_JSON : graph_file_format(command->output);
     char *text = NULL;
     int code = CLI_OK;
 
-    if (hr_graph_plan(graph, options, json ? HR_GRAPH_JSON : HR_GRAPH_YAML, &text,
-                      &error) != HR_OK)
+    if (hr_graph_plan(graph, options, format, &text, &error) != HR_OK)
         return cli_library(&error);
     if (command->output != NULL)
         code = out_replace(command->output, text);
     else
-        printf("%s%s", text, json ? "\n" : "");
+        printf("%s%s", text, format == HR_GRAPH_JSON ? "\n" : "");
     hr_free(text);
     return code;
 }

@@ -265,3 +265,11 @@ int graph_file_complete(const char *path)
     hr_graph_unref(graph);
     return CLI_OK;
 }
+
+enum hr_graph_format graph_file_format(const char *path)
+{
+    size_t length = path != NULL ? strlen(path) : 0;
+
+    return length >= 5 && strcmp(path + length - 5, ".json") == 0 ? HR_GRAPH_JSON
+                                                                  : HR_GRAPH_YAML;
+}

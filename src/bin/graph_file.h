@@ -40,4 +40,8 @@ void graph_file_print_params(const struct hr_graph *graph);
 /* inspect_json.c: prints parameters, nodes and fields as one JSON object on stdout. */
 void graph_file_print_json(const struct hr_graph *graph, const char *path);
 
+/* How a graph or a plan is written to a file of this name (NULL: to stdout): as JSON if
+ * it ends in .json, else as YAML. */
+enum hr_graph_format graph_file_format(const char *path);
+
 #endif

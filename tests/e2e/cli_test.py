@@ -497,14 +497,17 @@ def a_profile_of_many_nodes_ends_when_their_sum_is_known():
 
 @test
 def an_optimized_graph_gives_the_same_digest():
-    written = graph("written.yaml", "pipeline:\n  - source.range: {n: 400}\n  - debug.spin: {us: 20}\n"
+    written = graph("written.yaml", "title: slow\npipeline:\n  - source.range: {n: 400}\n  - debug.spin: {us: 20}\n"
                     "  - record.filter: {expr: \"value > 300\"}\n  - batch.stack: {size: 10}\n")
     found = run_json("optimize", written, "-o", "faster.yaml", "--seconds", "1", "-q", "--json")
+    run("optimize", written, "-o", "faster.json", "--seconds", "1", "-q")
+    assert json.loads((temp / "faster.json").read_text())["title"] == "slow"
+    assert "title: slow" in (temp / "faster.yaml").read_text()
     assert found["moved"] == 2 and found["difference"] == 0 and found["dropped"] is None, found
     assert found["needs"] == "exact", found
     assert found["nodes"] == ["source.range", "record.filter", "debug.spin", "batch.stack"], found
-    digests = [run_json("run", graph, "--digest", "--json", "-q")["digest"] for graph in (written, "faster.yaml")]
-    assert digests[0] == digests[1], digests
+    digests = [run_json("run", graph, "--digest", "--json", "-q")["digest"] for graph in (written, "faster.yaml", "faster.json")]
+    assert digests[0] == digests[1] == digests[2], digests
     text = run("optimize", written, "--seconds", "1").stdout
     assert "2 nodes stand elsewhere" in text and "(was 3)" in text and "have the same bytes" in text, text
     text = run("optimize", "faster.yaml", "--seconds", "1").stdout
@@ -583,6 +586,14 @@ def statistics_of_cedar_and_profiles_are_converted():
 
 
 @test
+def rules_of_others_say_that_an_order_may_be_cheaper():
+    filters = "".join(f"  - record.filter: {{expr: \"value % {n}\"}}\n" for n in ("4 == 0", "3 > 0"))
+    written = graph("filters.yaml", f"pipeline:\n  - source.range: {{n: 400}}\n{filters}  - batch.stack: {{size: 10}}\n")
+    text = run("optimize", written, "--rule", "pecan", "--seconds", "1").stdout
+    assert "2 nodes stand elsewhere" in text and "another order may be cheaper: see --rule headrace" in text, text
+
+
+@test
 def a_cache_is_proposed_and_the_digest_stays():
     written = graph("dear.yaml", "pipeline:\n  - source.range: {n: 200}\n  - debug.spin: {us: 300}\n    name: dear\n  - batch.stack: {size: 8}\n")
     words = ["optimize", written, "--seconds", "1", "--epochs", "10"]
@@ -598,7 +609,11 @@ def a_cache_is_proposed_and_the_digest_stays():
     run("profile", written, "--fuse", "--seconds", "1", "-o", "dear.json", "-q")
     text = run("explain", written, "--profile", "dear.json", "--epochs", "10").stdout
     assert "cache: after 'dear' in memory; " in text and "times the rate of the next best, " in text, text
-    for wrong, why in ((["--refresh", "3"], "need --epochs N"), (["--epochs", "3", "--cache-bytes", "1GB"], "needs --cache-folder")):
+    places = run_json(*words, "--cache-memory", "0", "--cache-folder", temp / "entries", "-q")["caches"]
+    assert {place["in"] for place in places} == {"folder", None}, places
+    for wrong, why in ((["--refresh", "3"], "need --epochs N"), (["--cache-memory", "0"], "need --epochs N"),
+                       (["--epochs", "3", "--cache-memory", "0"], "needs --cache-folder"),
+                       (["--epochs", "3", "--cache-bytes", "1GB"], "needs --cache-folder")):
         assert why in run("optimize", written, *wrong, code=2).stderr
     assert "--epochs needs --profile" in run("explain", written, "--epochs", "3", code=2).stderr
 
