@@ -125,18 +125,6 @@ enum hr_err hr__cedar_to_profile(const struct hr_cedar_measures *measures,
 
 /* ---- from a profile ---- */
 
-/* Bytes of the first node that knows some. */
-static double first_bytes(const struct hr_profile *profile)
-{
-    for (size_t i = 0; i < profile->node_count; i++) {
-        if (i > 0 && profile->nodes[i].bytes_in > 0)
-            return profile->nodes[i].bytes_in;
-        if (profile->nodes[i].bytes_out > 0)
-            return profile->nodes[i].bytes_out;
-    }
-    return 1;
-}
-
 /* Whether records that do not go on are lost, not gathered. */
 static bool drops(const struct hr_profile_node *node)
 {
@@ -145,12 +133,25 @@ static bool drops(const struct hr_profile_node *node)
     return op != NULL && (op->kind == HR_OP_FILTER || op->kind == HR_OP_ORDER);
 }
 
+/* Whole records after the node, for each of the source, of which `records` enter it with
+ * `bytes` together: what it makes takes the place of what it reads. A node that makes
+ * nothing leaves them as they are. Never 0, of which cedar cannot take a part. */
+static double
+bytes_after(const struct hr_profile_node *node, double records, double bytes)
+{
+    if (node->bytes_out > 0) /* for each record that enters, in a batch too */
+        bytes = fmax(bytes - node->bytes_in * records, 0) + node->bytes_out * records;
+    else if (drops(node))
+        bytes *= hr__profile_kept(node);
+    return fmax(bytes, 1e-9);
+}
+
 enum hr_err
 hr__cedar_from_profile(const struct hr_profile *profile,
                        struct hr_cedar_measures *ret_measures, struct hr_error *reterr)
 {
     struct hr_cedar_measures measures = {.disk_read = -1, .disk_write = -1};
-    double records = 1, ns = 0, bytes = first_bytes(profile);
+    double records = 1, ns = 0, bytes = 1;
 
     if (profile->node_count > HR_CEDAR_PIPES_MAX)
         return hr__fail(reterr, HR_ERR_LIMIT,
@@ -164,14 +165,9 @@ hr__cedar_from_profile(const struct hr_profile *profile,
         *pipe = (struct hr_cedar_measure){.id = (int64_t)(profile->node_count - 1 - i)};
         pipe->latency_ns = fmin(node->cpu_ns * records, 1e18);
         ns += hr__profile_wall_ns(node) * records;
-        if (node->bytes_in > 0)
-            bytes = node->bytes_in * records;
-        pipe->bytes_in = i > 0 ? fmin(bytes, 1e18) : 0;
-        if (node->bytes_out > 0) /* for each record that enters, in a batch too */
-            bytes = node->bytes_out * records;
-        else if (drops(node))
-            bytes *= hr__profile_kept(node);
-        pipe->bytes_out = fmin(bytes, 1e18);
+        pipe->bytes_in = i > 0 ? bytes : 0;
+        bytes = fmin(bytes_after(node, records, i > 0 ? bytes : 0), 1e18);
+        pipe->bytes_out = bytes;
         records *= hr__profile_kept(node);
     }
     if (!(ns > 0) || !(ns < HUGE_VAL))
