@@ -5,6 +5,7 @@
 #include "term.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static const char *const variants[] = {"threads", "inline", "processes"};
 
@@ -24,6 +25,35 @@ int cache_ask_check(const struct cache_ask *ask)
     return CLI_OK;
 }
 
+/* Removes the last part of the path. */
+static void cut_path(char *path)
+{
+    char *slash = strrchr(path, '/');
+
+    *(slash != NULL ? slash : path) = '\0';
+}
+
+/* The bytes of the part of the path that exists. */
+static size_t existing(const char *folder)
+{
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s", folder);
+    while (path[0] != '\0' && access(path, F_OK) != 0)
+        cut_path(path);
+    return strlen(path);
+}
+
+/* Removes the empty folders beyond the first `bytes` of the path. */
+static void remove_empty(const char *folder, size_t bytes)
+{
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s", folder);
+    while (strlen(path) > bytes && rmdir(path) == 0)
+        cut_path(path);
+}
+
 enum hr_err
 cache_propose(struct hr_graph *graph, const struct hr_profile *profile,
               const struct cache_ask *ask, enum hr_strictness strictness,
@@ -31,6 +61,8 @@ cache_propose(struct hr_graph *graph, const struct hr_profile *profile,
               struct hr_cache_places **ret_places, struct hr_error *error)
 {
     struct hr_cache_options options;
+    size_t had = ask->folder != NULL ? existing(ask->folder) : 0;
+    enum hr_err code;
 
     hr_cache_options_init(&options);
     options.epochs = ask->epochs;
@@ -43,7 +75,10 @@ cache_propose(struct hr_graph *graph, const struct hr_profile *profile,
     options.quality = (int)ask->quality;
     options.strictness = strictness;
     options.order = order;
-    return hr_graph_propose_cache(graph, profile, &options, ret_graph, ret_places, error);
+    code = hr_graph_propose_cache(graph, profile, &options, ret_graph, ret_places, error);
+    if (ask->folder != NULL) /* entries were written there for their time */
+        remove_empty(ask->folder, had);
+    return code;
 }
 
 const char *cache_place_text(const struct hr_cache_place *place, char *text, size_t room)

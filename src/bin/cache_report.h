@@ -44,7 +44,7 @@ struct cache_ask {
 /* Returns a cli_exit code; prints what does not fit together. */
 int cache_ask_check(const struct cache_ask *ask);
 
-/* hr_graph_propose_cache(); `order` may be NULL. */
+/* hr_graph_propose_cache(), which leaves no folder behind; `order` may be NULL. */
 enum hr_err
 cache_propose(struct hr_graph *graph, const struct hr_profile *profile,
               const struct cache_ask *ask, enum hr_strictness strictness,
