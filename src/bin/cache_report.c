@@ -111,12 +111,11 @@ bool cache_runner_up(const struct hr_cache_places *places,
 
 static void print_place(const struct hr_cache_place *place)
 {
-    char where[112], entry[32], total[32];
+    char where[96], text[112], entry[32], total[32];
 
-    cache_place_text(place, where, sizeof(where) - 16);
-    if (place->chosen)
-        strcat(where, " (chosen)");
-    printf("  %s%-46s%s %5.2fx", place->chosen ? term_bold(stdout) : "", where,
+    snprintf(text, sizeof(text), "%s%s", cache_place_text(place, where, sizeof(where)),
+             place->chosen ? " (chosen)" : "");
+    printf("  %s%-46s%s %5.2fx", place->chosen ? term_bold(stdout) : "", text,
            place->chosen ? term_plain(stdout) : "", place->gain);
     if (place->node != NULL) {
         term_bytes(entry, sizeof(entry), place->entry_bytes);

@@ -233,8 +233,8 @@ static void swap_pixels(const struct hr_graph *graph, uint32_t first, uint32_t s
 
 /* A field that the node makes one that an image takes with it, or makes none of them, as
  * boxes of which only the widths remain; or NULL. */
-static const char *changed_kind(const struct hr_graph *graph,
-                                const struct hr_graph_node *n)
+static const char *
+changed_kind(const struct hr_graph *graph, const struct hr_graph_node *n)
 {
     const struct hr_schema *input = &graph->nodes[n->inputs[0]].schema;
 
@@ -251,9 +251,9 @@ static const char *changed_kind(const struct hr_graph *graph,
 
 /* The field of one node that the other, which moves an image, would have to move with it
  * on one side of it only; or NULL. */
-static const char *moved_field(const struct hr_graph *graph,
-                               const struct hr_graph_node *a,
-                               const struct hr_graph_node *b)
+static const char *
+moved_field(const struct hr_graph *graph, const struct hr_graph_node *a,
+            const struct hr_graph_node *b)
 {
     if ((b->op->traits & MOVES) != 0)
         return changed_kind(graph, a);
