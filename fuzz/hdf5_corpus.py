@@ -90,6 +90,11 @@ def structs(file):
     file["opaque"] = np.zeros(20, "V5")
 
 
+def outside(file):
+    file.create_dataset("outside", (20,), "i4", external=[("outside.raw", 0, 80)], fillvalue=9)
+    file["inside"] = number(20).astype("i4")
+
+
 folder.mkdir(exist_ok=True)
 write("plain", plain, libver="earliest")
 write("plain_new", plain, libver="latest")
@@ -101,3 +106,5 @@ write("groups", groups, libver="latest")
 write("grown", grown, libver="latest")
 write("structs", structs, libver="earliest")
 write("structs_new", structs, libver="latest")
+write("outside", outside, libver="earliest")
+write("outside_new", outside, libver="latest")

@@ -4737,15 +4737,15 @@ def source_hdf5(
     dataset of its own, `points.x`. Several files must have items of one type and shape.
     No library is needed: files are read that any version of HDF5's library writes, with
     data compact, contiguous or in chunks, and chunks filtered by shuffle, gzip, LZF and
-    Fletcher's checksum. What is not read (other filters, virtual datasets, arrays of
-    compound types, references) is refused by name, with what to do.  Contiguous items
-    and those of plain chunks are read where they lie, in any order, so shuffle, split,
-    shard and resume work as for files. A filtered chunk is unpacked as a whole, once
-    for all threads while it is in the cache: in order each is unpacked once, shuffled
-    as often as `unpack_cache` forces it. A damaged chunk costs the records in it. HDF5
-    has no checksums by default: damage to plain items cannot be seen. The identity of
-    the source is the names and shapes, the places of the chunks, and the first, middle
-    and last 64 KiB of the files.
+    Fletcher's checksum. What is not read (other filters, virtual datasets, external
+    storage, arrays of compound types, references) is refused by name, with what to do.
+    Contiguous items and those of plain chunks are read where they lie, in any order, so
+    shuffle, split, shard and resume work as for files. A filtered chunk is unpacked as
+    a whole, once for all threads while it is in the cache: in order each is unpacked
+    once, shuffled as often as `unpack_cache` forces it. A damaged chunk costs the
+    records in it. HDF5 has no checksums by default: damage to plain items cannot be
+    seen. The identity of the source is the names and shapes, the places of the chunks,
+    and the first, middle and last 64 KiB of the files.
 
     Args:
         path: a file; or several: "part-{000..099}.h5", a pattern such as "part-*.hdf5",

@@ -181,6 +181,9 @@ def test_what_cannot_be_read_is_refused(tmp_path: pathlib.Path) -> None:
     refused('"points.v" cannot be read: its elements are', CORPUS / "structs_new", fields={"x": "points.v"})
     refused('"inner.many" cannot be read: it is an array of', CORPUS / "structs", fields={"x": "inner.many"})
     refused('no dataset is called "points"', CORPUS / "structs", fields={"x": "points"})
+    for name in ("outside", "outside_new"):
+        refused('"outside" cannot be read: its data are in other files', CORPUS / name, fields={"x": "outside"})
+        assert columns(hr.hdf5(CORPUS / name, fields={"x": "inside"}))["x"].tolist() == number().tolist()
     refused("a chunk has 160 bytes, more than unpacked_max", CORPUS / "chunked", unpacked_max=100)
     (tmp_path / "text").write_bytes(b"no HDF5 file" * 1000)
     refused("it is no HDF5 file", tmp_path / "text")
@@ -216,7 +219,7 @@ def test_a_damaged_chunk_costs_its_records(tmp_path: pathlib.Path) -> None:
 
 def test_damage_anywhere_does_no_harm(tmp_path: pathlib.Path, rng: random.Random) -> None:
     def version() -> bytes:
-        data = (CORPUS / rng.choice([*FILES, "texts", "structs", "structs_new"])).read_bytes()
+        data = (CORPUS / rng.choice([*FILES, "texts", "structs", "structs_new", "outside", "outside_new"])).read_bytes()
         return damaged(data, rng, lambda: rng.choice([rng.randrange(2000), rng.randrange(len(data))]))
 
     path = tmp_path / "a.h5"

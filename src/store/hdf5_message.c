@@ -2,7 +2,7 @@
  * store/hdf5_message.c - messages of a dataset: its shape, layout, filters and fill
  * value; hdf5_type.c reads its type.
  *
- * What is well-formed but not read, such as virtual datasets, is no error: the object
+ * What is well-formed but not read, such as external storage, is no error: the object
  * gets the reason, and matters only to those who want that dataset.
  */
 #include "store/hdf5_internal.h"
@@ -251,6 +251,10 @@ bool hr__hdf5_message(struct hr_hdf5_object *object, unsigned type, struct hr_hd
         return hr__hdf5_type(object, in);
     case HR_HDF5_MESSAGE_FILL_OLD:
         return keep_fill(object, &in);
+    case HR_HDF5_MESSAGE_FILES:
+        object->unsupported = "its data are in other files (external storage): write "
+                              "them into this file";
+        return true;
     case HR_HDF5_MESSAGE_FILL:
         return read_fill(object, in);
     case HR_HDF5_MESSAGE_LAYOUT:

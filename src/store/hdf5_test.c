@@ -9,9 +9,9 @@
 #include "core/alloc.h"
 #include "tests/support/check.h"
 
-static const char *const names[] = {"plain",       "plain_new",  "block",  "chunked",
-                                    "chunked_new", "texts",      "groups", "grown",
-                                    "structs",     "structs_new"};
+static const char *const names[] = {
+    "plain",  "plain_new", "block",   "chunked",     "chunked_new", "texts",
+    "groups", "grown",     "structs", "structs_new", "outside",     "outside_new"};
 #define NAMES (sizeof names / sizeof names[0])
 
 TEST(the_checksum_is_that_of_lookup3)
