@@ -275,6 +275,23 @@ static enum hr_err enter(struct parser *p)
     return HR_OK;
 }
 
+/* After a minus: turns 9223372036854775808, which is read as a double, into INT64_MIN.
+ * Returns false for other tokens. */
+static bool take_least(struct parser *p)
+{
+    static const char least[] = "9223372036854775808";
+    const char *digits = p->text;
+
+    if (p->token != TOKEN_NUMBER)
+        return false;
+    digits += strspn(digits, "0");
+    if (p->at - digits != sizeof least - 1 ||
+        memcmp(digits, least, sizeof least - 1) != 0)
+        return false;
+    p->literal = (struct hr_operand){.kind = HR_OPERAND_INT, .as.integer = INT64_MIN};
+    return true;
+}
+
 static enum hr_err parse_unary(struct parser *p, uint16_t *ret_node)
 {
     const char *at = p->text;
@@ -286,8 +303,12 @@ static enum hr_err parse_unary(struct parser *p, uint16_t *ret_node)
         code = parse_operand(p, ret_node);
     } else {
         HR_TRY(next(p));
-        HR_TRY(parse_unary(p, &inner));
-        code = make(p, HR_EXPR_NEG, at, inner, 0, ret_node);
+        if (take_least(p)) {
+            code = parse_operand(p, ret_node);
+        } else {
+            HR_TRY(parse_unary(p, &inner));
+            code = make(p, HR_EXPR_NEG, at, inner, 0, ret_node);
+        }
     }
     assert(p->depth > 0);
     p->depth--;
@@ -354,7 +375,7 @@ static enum hr_err parse_item(struct parser *p)
             return fail(p, p->text, "a number is missing after \"-\"");
         if (p->literal.kind == HR_OPERAND_INT)
             p->literal.as.integer = -p->literal.as.integer; /* it is not negative */
-        else
+        else if (!take_least(p))
             p->literal.as.number = -p->literal.as.number;
     }
     if (p->token != TOKEN_NUMBER && p->token != TOKEN_STRING &&

@@ -141,6 +141,14 @@ TEST(integers_stay_integers_and_truncate)
     CHECK_EQ_INT(int_of("-7 % 3"), -1);
     CHECK_EQ_INT(int_of("(0 - 9223372036854775807 - 1) % -1"), 0);
     CHECK_EQ_INT(int_of("9223372036854775807"), INT64_MAX);
+    CHECK_EQ_INT(int_of("-9223372036854775808"), INT64_MIN);
+    CHECK_EQ_INT(int_of("-009223372036854775808"), INT64_MIN);
+    FALSE("0 - 9223372036854775807 == -9223372036854775808");
+    TRUE("0 - 9223372036854775807 > -9223372036854775808");
+    TRUE("0 - 9223372036854775807 - 1 == - 9223372036854775808");
+    FALSE("0 - 9223372036854775807 in [-9223372036854775808]");
+    TRUE("0 - 9223372036854775807 - 1 in [1, -9223372036854775808]");
+    TRUE("-9223372036854775808.0 == -9223372036854775808");
     TRUE("7 / 2.0 == 3.5");
     TRUE("7.5 % 2 == 1.5");
 }
@@ -268,6 +276,7 @@ TEST(division_by_zero_and_overflow_are_errors)
     refused("9223372036854775807 + label > 1", HR_ERR_RANGE, 21, "integer overflow");
     refused("(0 - 9223372036854775807 - 1) / -1 > 1", HR_ERR_RANGE, 31, "overflow");
     refused("-(0 - 9223372036854775807 - 1) > 1", HR_ERR_RANGE, 1, "overflow");
+    refused("1 < - -9223372036854775808", HR_ERR_RANGE, 5, "overflow");
     TRUE("good or 1 / (label - 7) == 1"); /* never evaluated */
 }
 
