@@ -1785,8 +1785,9 @@ def flow_join(
     An inner join, as `merge` of pandas: one record for each pair of equal keys, in the
     order of the first input, and for one record there in the order of the second. A
     record without a match is left out; `headrace explain` says how many of each input
-    are used. With `how: left`, a record of the first input without a match comes once,
-    in its place. Its fields of the second input need values that cannot be taken for
+    are used. An inner join in which no record at all has a match is refused. With `how:
+    left`, a record of the first input without a match comes once, in its place, even if
+    none has one. Its fields of the second input need values that cannot be taken for
     data: `fill` names them, or `matched` names a new field that is true where there is
     a match. Without either the join is refused, as are fields that cannot be made up:
     the bytes of files, and pictures of differing sizes. A key that is null matches

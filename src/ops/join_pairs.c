@@ -220,9 +220,8 @@ static void add_sample(const struct hr_join_reader *r, struct hr_str *out)
     hr__str_finish(&text);
 }
 
-static enum hr_err
-refuse_none(const struct hr_join_reader *left, const struct hr_join_reader *right,
-            bool all, struct hr_error *error)
+static enum hr_err refuse_none(const struct hr_join_reader *left,
+                               const struct hr_join_reader *right, struct hr_error *error)
 {
     struct hr_str one, other;
 
@@ -231,9 +230,9 @@ refuse_none(const struct hr_join_reader *left, const struct hr_join_reader *righ
     add_sample(left, &one);
     add_sample(right, &other);
     hr__fail(error, HR_ERR_ARGUMENT,
-             "no \"%s\" of '%s'%s, is a \"%s\" of '%s'%s: no record%s", left->by,
-             left->keys->of, hr__str_text(&one), right->by, right->keys->of,
-             hr__str_text(&other), all ? " would have a match" : "s would be left");
+             "no \"%s\" of '%s'%s, is a \"%s\" of '%s'%s: no records would be left",
+             left->by, left->keys->of, hr__str_text(&one), right->by, right->keys->of,
+             hr__str_text(&other));
     hr__str_finish(&one);
     hr__str_finish(&other);
     return HR_ERR_ARGUMENT;
@@ -254,9 +253,9 @@ hr__join_pairs_make(struct hr_join_reader *left, struct hr_join_reader *right, b
         code = fill_table(&table, right, &pairs->empty[HR_JOIN_RIGHT], error);
     if (code == HR_OK)
         code = match(&table, left, right, all, &keys, groups, pairs, error);
-    if (code == HR_OK && pairs->count == 0 && left->keys->count > 0 &&
+    if (code == HR_OK && !all && pairs->count == 0 && left->keys->count > 0 &&
         right->keys->count > 0)
-        code = refuse_none(left, right, all, error);
+        code = refuse_none(left, right, error);
     if (code == HR_OK && list(&table, groups, pairs) != HR_OK)
         code = hr__fail(error, HR_ERR_MEMORY, "out of memory for its %llu pairs",
                         (unsigned long long)pairs->count);

@@ -27,8 +27,8 @@ struct hr_join_reader {
 };
 
 /* Lists the pairs of records with equal keys; with `all`, left records without one come
- * alone. Fails if there are no pairs and both inputs have records. `pairs` is zeroed;
- * call hr__join_pairs_finish() also after failure. */
+ * alone. Without, fails if there are no pairs and both inputs have records. `pairs` is
+ * zeroed; call hr__join_pairs_finish() also after failure. */
 HR_CHECK enum hr_err
 hr__join_pairs_make(struct hr_join_reader *left, struct hr_join_reader *right, bool all,
                     struct hr_join_pairs *pairs, struct hr_error *error);
