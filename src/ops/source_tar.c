@@ -356,6 +356,17 @@ open_shards(const struct tar *p, void **ret_state, struct hr_error *error)
 }
 
 static enum hr_err
+refuse_empty(const struct tar *p, const struct state *state, struct hr_error *error)
+{
+    const char *first = hr__shard_index_first(state->source.index);
+
+    return hr__fail(error, HR_ERR_FORMAT,
+                    "%s: there is no record that could tell the fields: name them with "
+                    "fields={name: ending}",
+                    first != NULL ? first : p->path);
+}
+
+static enum hr_err
 tar_prepare(const void *params, void **ret_state, struct hr_error *error)
 {
     const struct tar *p = params;
@@ -370,9 +381,7 @@ tar_prepare(const void *params, void **ret_state, struct hr_error *error)
     if (look == NULL)
         code = hr__fail(error, HR_ERR_MEMORY, "out of memory");
     else if (hr__shard_source_count(params, made) == 0)
-        code = hr__fail(error, HR_ERR_FORMAT,
-                        "there is no record that could tell the fields: name them with "
-                        "fields={name: ending}");
+        code = refuse_empty(p, made, error);
     else
         code = find_fields(made, &look->window, &look->member, error);
     if (look != NULL)

@@ -468,6 +468,11 @@ uint64_t hr__shard_index_count(const struct hr_shard_index *index)
     return index->count;
 }
 
+const char *hr__shard_index_first(const struct hr_shard_index *index)
+{
+    return index->shard_count > 0 ? index->shards[0].uri : NULL;
+}
+
 uint64_t hr__shard_index_kept(const struct hr_shard_index *index)
 {
     uint64_t kept = 0;

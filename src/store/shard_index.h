@@ -82,6 +82,9 @@ void hr__shard_index_limit(struct hr_shard_index *index, uint64_t cache_bytes);
 
 uint64_t hr__shard_index_count(const struct hr_shard_index *index);
 
+/* The first shard's, NULL if there are no shards; the index's. */
+const char *hr__shard_index_first(const struct hr_shard_index *index);
+
 /* Shards that were not scanned. */
 uint64_t hr__shard_index_kept(const struct hr_shard_index *index);
 
