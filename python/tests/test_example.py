@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_named(tmp_path: pathlib.Path, rng: random.Random) 
         path.write_bytes(packed(example(encoded, rng)))
         with pytest.raises(hr.FormatError, match=match):
             read(path, features)
-    for kind, match in (("float64", "float32"), ("int64[a, b]", "more than one"), ("strings[3]", "bytes")):
+    for kind, match in (("float64", "float32; tensor.cast"), ("int64[a, b]", "more than one"), ("strings[3]", "bytes")):
         with pytest.raises(hr.HeadraceError, match=match):
             read(path, {"x": kind})
 

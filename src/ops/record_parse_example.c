@@ -51,7 +51,7 @@ static enum hr_err check_type(const struct hr_field *field, struct hr_error *err
     if (field->kind != HR_FIELD_TENSOR ||
         (field->dtype != HR_I64 && field->dtype != HR_F32))
         return wrong(error, field->name,
-                     "an Example holds bytes, int64 and float32; record.cast and "
+                     "an Example holds bytes, int64 and float32; tensor.cast and "
                      "image.decode make others of them");
     return unknown <= 1 ? HR_OK
                         : wrong(error, field->name, "more than one dimension is unknown");
