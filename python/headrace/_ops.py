@@ -5359,22 +5359,24 @@ def source_voc(
 
     Operator `source.voc`, kind source, version 1; pure.
 
-    One record per name of the list, in its order. `data` holds the bytes of
-    JPEGImages/NAME.jpg. For detection the objects of Annotations/NAME.xml follow, in
-    its order: `boxes` (float32 [n, 4]: x1, y1, x2, y2 in pixels), `labels` (int64 [n]),
-    `difficult` and `truncated` (int64 [n], 0 or 1). For segmentation `mask` holds the
-    bytes of SegmentationClass/NAME.png: image.decode with `color: labels` makes it a
-    mask of class numbers, 0 being background and 255 the outlines, which a loss
-    ignores. VOC's classes have the numbers 0 to 19 in `labels` and 1 to 20 in masks.
-    VOC counts pixels from 1 and names the first and the last pixel of an object. Boxes
-    here count from 0, and x2 and y2 are where the last pixel ends: xmin 1 and xmax 500
-    are 0 and 500. torchvision's VOCDetection gives the numbers of the file, as `raw`
-    does; use it too for sets whose tools counted from 0.  A missing or damaged file, an
-    object without a name or a box, a name that is not among the classes, and a size
-    that is not the picture's make a bad record, whose message names the file, and in
-    annotations line and object. Annotations without objects, and those that say no
-    size, are fine. The identity of the source is its list and its classes. Detection
-    needs expat.
+    One record per name of the list, in its order. In VOC's lists of a class, such as
+    aeroplane_train.txt, each name is followed by 1, 0 (only difficult objects) or -1
+    (none): lines `NAME -1` are left out, and it is an error if all are. `data` holds
+    the bytes of JPEGImages/NAME.jpg. For detection the objects of Annotations/NAME.xml
+    follow, in its order: `boxes` (float32 [n, 4]: x1, y1, x2, y2 in pixels), `labels`
+    (int64 [n]), `difficult` and `truncated` (int64 [n], 0 or 1). For segmentation
+    `mask` holds the bytes of SegmentationClass/NAME.png: image.decode with `color:
+    labels` makes it a mask of class numbers, 0 being background and 255 the outlines,
+    which a loss ignores. VOC's classes have the numbers 0 to 19 in `labels` and 1 to 20
+    in masks.  VOC counts pixels from 1 and names the first and the last pixel of an
+    object. Boxes here count from 0, and x2 and y2 are where the last pixel ends: xmin 1
+    and xmax 500 are 0 and 500. torchvision's VOCDetection gives the numbers of the
+    file, as `raw` does; use it too for sets whose tools counted from 0.  A missing or
+    damaged file, an object without a name or a box, a name that is not among the
+    classes, and a size that is not the picture's make a bad record, whose message names
+    the file, and in annotations line and object. Annotations without objects, and those
+    that say no size, are fine. The identity of the source is its list and its classes.
+    Detection needs expat.
 
     Args:
         path: the folder with JPEGImages, Annotations and ImageSets, such as

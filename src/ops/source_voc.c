@@ -521,7 +521,10 @@ const struct hr_op hr_op_source_voc = {
     .name = "source.voc",
     .summary = "the pictures of a Pascal VOC data set, with boxes and labels or masks",
     .doc =
-        "One record per name of the list, in its order. `data` holds the bytes of "
+        "One record per name of the list, in its order. In VOC's lists of a class, such "
+        "as aeroplane_train.txt, each name is followed by 1, 0 (only difficult objects) "
+        "or -1 (none): lines `NAME -1` are left out, and it is an error if all are. "
+        "`data` holds the bytes of "
         "JPEGImages/NAME.jpg. For detection the objects of Annotations/NAME.xml follow, "
         "in its order: `boxes` (float32 [n, 4]: x1, y1, x2, y2 in pixels), `labels` "
         "(int64 [n]), `difficult` and `truncated` (int64 [n], 0 or 1). For segmentation "

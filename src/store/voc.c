@@ -277,8 +277,9 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* The name in a line, without VOC's mark of a class; 0 bytes: none. */
-static size_t name_in(const char **from, size_t bytes)
+/* The name in a line, without VOC's mark of a class; 0 bytes: none, or one without the
+ * class, which sets *left_out. */
+static size_t name_in(const char **from, size_t bytes, bool *left_out)
 {
     const char *at = *from;
 
@@ -289,8 +290,10 @@ static size_t name_in(const char **from, size_t bytes)
         bytes--;
     }
     *from = at;
-    if (bytes >= 3 && memcmp(at + bytes - 3, " -1", 3) == 0)
+    if (bytes >= 3 && memcmp(at + bytes - 3, " -1", 3) == 0) {
+        *left_out = true;
         return 0;
+    }
     if (bytes >= 3 &&
         (memcmp(at + bytes - 3, "  1", 3) == 0 || memcmp(at + bytes - 3, "  0", 3) == 0))
         bytes -= 3;
@@ -302,10 +305,12 @@ static size_t name_in(const char **from, size_t bytes)
 static enum hr_err copy_names(const char *text, const char *end, const char *uri,
                               char *to, struct hr_voc_list *list, struct hr_error *reterr)
 {
+    bool left_out = false;
+
     for (int line = 1; text < end; line++) {
         const char *feed = memchr(text, '\n', (size_t)(end - text)), *from = text;
         const char *stop = feed != NULL ? feed : end;
-        size_t bytes = name_in(&from, (size_t)(stop - text));
+        size_t bytes = name_in(&from, (size_t)(stop - text), &left_out);
 
         if (memchr(from, '\0', bytes) != NULL)
             return hr__fail_in(reterr, HR_ERR_FORMAT, uri, line, 1,
@@ -318,6 +323,12 @@ static enum hr_err copy_names(const char *text, const char *end, const char *uri
         }
         text = feed != NULL ? feed + 1 : end;
     }
+    if (left_out && list->count == 0)
+        return hr__fail(
+            reterr, HR_ERR_FORMAT,
+            "%s: every name is followed by -1, which VOC writes after pictures "
+            "without the class: no picture is left",
+            uri);
     return HR_OK;
 }
 

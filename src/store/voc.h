@@ -47,8 +47,8 @@ struct hr_voc_list {
 };
 
 /* One name per line; blanks around it and empty lines are ignored. In lists of one class,
- * a line that ends in " -1" is left out; "  0" and "  1" are cut off. HR_ERR_FORMAT with
- * the line if a name has a NUL byte. Finish as above. */
+ * a line that ends in " -1" is left out; "  0" and "  1" are cut off. HR_ERR_FORMAT if
+ * that leaves no name, and with the line if a name has a NUL byte. Finish as above. */
 HR_CHECK enum hr_err hr__voc_list(const char *text, size_t bytes, const char *uri,
                                   struct hr_voc_list *ret_list, struct hr_error *reterr);
 void hr__voc_list_finish(struct hr_voc_list *list);

@@ -217,6 +217,9 @@ TEST(lists_of_names)
                (const char *const[]){"2007_000032", "a picture 1", "b 0"}, 3);
     check_list("000012 -1\n000017  1\n000023  0\n", /* aeroplane_train.txt */
                (const char *const[]){"000017", "000023"}, 2);
+    CHECK_ERR(HR_ERR_FORMAT, hr__voc_list("a -1\n\nb -1", 10, "cat.txt", &list, &error));
+    CHECK_HAS(error.message, "cat.txt: every name is followed by -1");
+    hr__voc_list_finish(&list);
     CHECK_ERR(HR_ERR_FORMAT, hr__voc_list("a\nb\0c\n", 6, "train.txt", &list, &error));
     CHECK_HAS(error.message, "train.txt:2:1: the name of a picture contains a NUL byte");
     hr__voc_list_finish(&list);
