@@ -159,6 +159,10 @@ static int from_profile(const struct convert_command *command,
 
     if (command->map.count > 0 || command->params.count > 0 || command->order)
         return cli_usage("--map, --param and --order need a GRAPH");
+    if (command->output != NULL && command->pipes != NULL &&
+        out_is_same(command->output, command->pipes))
+        return cli_usage("--output and --pipes are the same file, %s: each needs its own",
+                         command->pipes);
     if (hr_profile_parse(file->text, file->bytes, file->name, &profile, &error) !=
             HR_OK ||
         hr_cedar_from_profile(profile, ret_text, &names, &error) != HR_OK)

@@ -159,6 +159,30 @@ int out_replace(const char *path, const char *text)
     return out_commit(&out);
 }
 
+/* Of the folder that the path's last name is in. */
+static bool stat_folder(const char *path, struct stat *ret_info)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[sizeof(((struct out *)NULL)->path)] = ".";
+
+    if (slash != NULL && (size_t)(slash + 1 - path) >= sizeof(folder))
+        return false;
+    if (slash != NULL)
+        snprintf(folder, sizeof(folder), "%.*s", (int)(slash + 1 - path), path);
+    return stat(folder, ret_info) == 0;
+}
+
+bool out_is_same(const char *a, const char *b)
+{
+    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+    struct stat in_a, in_b;
+
+    if (strcmp(slash_a != NULL ? slash_a + 1 : a, slash_b != NULL ? slash_b + 1 : b) != 0)
+        return false;
+    return !is_special(a) && stat_folder(a, &in_a) && stat_folder(b, &in_b) &&
+           in_a.st_dev == in_b.st_dev && in_a.st_ino == in_b.st_ino;
+}
+
 int out_probe(const char *path)
 {
     struct out out;

@@ -26,6 +26,10 @@ void out_abort(struct out *out); /* also for a zeroed struct, and after commit *
 /* All of it in one call. */
 int out_replace(const char *path, const char *text);
 
+/* Whether the second of two files written to these paths replaces the first: one name in
+ * one folder. Never of devices and pipes. */
+bool out_is_same(const char *a, const char *b);
+
 /* Reports early, before hours of work, if a file cannot be created there. */
 int out_probe(const char *path);
 

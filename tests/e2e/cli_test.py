@@ -572,6 +572,10 @@ def statistics_of_cedar_and_profiles_are_converted():
     assert run_json("optimize", spin, "--profile", "p.json", "--rule", "cedar", "-q")["nodes"][1] == "blur"  # read makes more bytes
     run("profile", spin, "--seconds", "1", "-o", "p.json", "-q")
     run("convert", "p.json", "-o", "back.yml", "--pipes", "names.yml")
+    for same in ("both.yml", "./both.yml", temp / "both.yml"):
+        one_line(run("convert", "p.json", "-o", "both.yml", "--pipes", same, code=2), "--output and --pipes are the same file")
+        assert not (temp / "both.yml").exists()
+    run("convert", "p.json", "-o", "/dev/null", "--pipes", "/dev/null")
     found = run_json("cedar", "back.yml", "names.yml")
     assert len(found["order"]) == 4 and found["written_ms"] > 0, found
     one_line(run("convert", "stats.yml", spin, code=2), "10 pipes and the graph 4 nodes")
