@@ -56,6 +56,24 @@ void hr__fill(void *data, enum hr_dtype dtype, int64_t count, double value)
     }
 }
 
+/* What a float of the dtype becomes of the value. */
+static double rounded(enum hr_dtype dtype, double value)
+{
+    float number = (float)value;
+    uint16_t half;
+
+    if (dtype == HR_F64)
+        return value;
+    if (dtype == HR_F16) {
+        hr__f32_to_f16(&number, &half, 1);
+        hr__f16_to_f32(&half, &number, 1);
+    } else if (dtype == HR_BF16) {
+        hr__f32_to_bf16(&number, &half, 1);
+        hr__bf16_to_f32(&half, &number, 1);
+    }
+    return (double)number;
+}
+
 bool hr__fill_fits(enum hr_dtype dtype, double value)
 {
     int bits = (int)(8 * hr_dtype_size(dtype));
@@ -76,7 +94,7 @@ bool hr__fill_fits(enum hr_dtype dtype, double value)
     case HR_BF16:
     case HR_F32:
     case HR_F64:
-        return true;
+        return !isfinite(value) || isfinite(rounded(dtype, value));
     case HR_DTYPE_NONE:
         break;
     }
@@ -90,7 +108,8 @@ bool hr__fill_parse(const char *text, enum hr_dtype dtype, void *to)
     char *end;
 
     if (dtype == HR_F16 || dtype == HR_BF16 || dtype == HR_F32 || dtype == HR_F64) {
-        if (!hr__double_parse(text, strlen(text), &real))
+        if (!hr__double_parse(text, strlen(text), &real) || isinf(real) ||
+            !hr__fill_fits(dtype, real))
             return false;
         hr__fill(to, dtype, 1, real);
         return true;

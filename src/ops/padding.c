@@ -4,10 +4,12 @@
 #include "ops/padding.h"
 #include "ops/fill.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define LENGTH_SUFFIX "_length"
+#define WHOLE_EXACT 0x1p53 /* smaller whole numbers are exact as doubles */
 
 /* `item` is the field before it was batched. */
 static enum hr_err infer_length(struct hr_infer *infer, const struct hr_field *item,
@@ -59,7 +61,16 @@ static enum hr_err check_value(struct hr_infer *infer, const struct hr_padding *
     for (size_t i = 0; i < input->count; i++) {
         const struct hr_field *item = &input->fields[i];
 
-        if (may_be_padded(item, padding) && !hr__fill_fits(item->dtype, padding->value))
+        if (!may_be_padded(item, padding))
+            continue;
+        if (item->dtype == HR_I64 && fabs(padding->value) >= WHOLE_EXACT &&
+            hr__fill_fits(HR_I64, padding->value))
+            return hr__infer_fail(infer, "value", HR_ERR_RANGE,
+                                  "the value %.0f pads field \"%s\" of dtype int64, and "
+                                  "may have been rounded: whole numbers are exact up to "
+                                  "9007199254740991",
+                                  padding->value, item->name);
+        if (!hr__fill_fits(item->dtype, padding->value))
             return hr__infer_fail(infer, "value", HR_ERR_RANGE,
                                   "field \"%s\" of dtype %s cannot hold the value %g, "
                                   "which pads all fields: cast or pad it before",

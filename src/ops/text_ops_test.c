@@ -1,4 +1,5 @@
 #include "codec/bpe_test_util.h"
+#include "ops/fill.h"
 #include "ops/ops_test_util.h"
 
 #include "core/file.h"
@@ -333,11 +334,63 @@ TEST(pad_refuses_what_it_cannot_do)
                                      "{by: tokens, boundaries: [4], size: 2, "
                                      "multiple: 4, value: 1e10}"));
     CHECK_HAS(b.error.message, "cannot hold the value 1e+10");
+    bench_field(&b, "tokens")->dtype = HR_I64;
+    CHECK_ERR(HR_ERR_RANGE, bench_op(&b, "batch.pad", "{size: 2, value: -1e19}"));
+    CHECK_HAS(b.error.message, "cannot hold the value -1e+19");
+    for (int sign = 0; sign < 2; sign++) {
+        CHECK_ERR(HR_ERR_RANGE,
+                  bench_op(&b, "batch.pad",
+                           sign == 0 ? "{size: 2, value: 9007199254740993}"
+                                     : "{size: 2, value: -9007199254740993}"));
+        CHECK_HAS(b.error.message,
+                  "9007199254740992 pads field \"tokens\" of dtype int64, "
+                  "and may have been rounded");
+    }
+    bench_field(&b, "tokens")->dtype = HR_I32;
     bench_put(&b, "tokens_mask");
     CHECK_ERR(HR_ERR_ARGUMENT, bench_op(&b, "tokens.pad", "{length: 4, mask: true}"));
     CHECK_HAS(b.error.message, "tokens_mask");
     bench_field(&b, "tokens")->ndim = 0;
     CHECK_ERR(HR_ERR_TYPE, bench_op(&b, "tokens.pad", "{length: 4}"));
+    bench_finish(&b);
+}
+
+TEST(padding_of_floats_is_finite_as_the_value)
+{
+    static const struct {
+        enum hr_dtype dtype;
+        double most, more; /* rounds to the greatest number, and to infinity */
+    } limits[] = {
+        {HR_F16,  65519.9,               65520         },
+        {HR_BF16, 0x1.fefffep127,        0x1.ffp127    },
+        {HR_F32,  0x1.fffffefffffffp127, 0x1.ffffffp127},
+    };
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            CHECK(hr__fill_fits(limits[i].dtype, sign * limits[i].most));
+            CHECK(!hr__fill_fits(limits[i].dtype, sign * limits[i].more));
+            CHECK(hr__fill_fits(limits[i].dtype, sign * (double)INFINITY));
+        }
+    CHECK(hr__fill_fits(HR_F16, (double)NAN));
+    CHECK(hr__fill_fits(HR_F64, -1e300));
+}
+
+TEST(padding_that_floats_cannot_hold_is_refused)
+{
+    static const enum hr_dtype dtypes[] = {HR_F16, HR_F32};
+
+    bench_init(&b);
+    LIST(1, 2, 3);
+    for (int i = 0; i < 2; i++) {
+        bench_field(&b, "tokens")->dtype = dtypes[i];
+        CHECK_ERR(HR_ERR_RANGE, bench_op(&b, "batch.pad", "{size: 2, value: -1e300}"));
+        CHECK_HAS(b.error.message, "cannot hold the value -1e+300");
+        CHECK_ERR(HR_ERR_RANGE, bench_op(&b, "batch.bucket",
+                                         "{by: tokens, boundaries: [4], size: 2, "
+                                         "value: 1e39}"));
+        CHECK_HAS(b.error.message, "cannot hold the value 1e+39");
+    }
     bench_finish(&b);
 }
 

@@ -367,37 +367,44 @@ TEST(what_cannot_be_filled_is_refused_by_name)
     } wrong[] = {
         {BOTH JOIN("on: key, how: left"),
          "a record without a match has no \"number\": say what it becomes, such as "
-         "\"fill: {number: -1}\", or name a new field"                                                                      },
+         "\"fill: {number: -1}\", or name a new field"                                                                           },
         {BOTH JOIN("on: key, how: left, fill: {number: 1, real: 1, yes: 0, b: 1}"),
-         "has no \"text\": say what it becomes, such as \"fill: {text: '='}\""                                              },
+         "has no \"text\": say what it becomes, such as \"fill: {text: '='}\""                                                   },
         {BOTH JOIN("on: key, how: left, fill: {numbr: 1}, matched: found"),
-         "no field of the second input is called \"numbr\"; did you mean \"number\"?"                                       },
+         "no field of the second input is called \"numbr\"; did you mean \"number\"?"                                            },
         {BOTH JOIN("on: key, how: left, fill: {a: 1}, matched: found"),
-         "no field of the second input is called \"a\""                                                                     },
+         "no field of the second input is called \"a\""                                                                          },
         {BOTH JOIN("on: key, how: left, fill: {number: x}, matched: found"),
-         "\"x\" is no value of \"number\", which is int64"                                                                  },
+         "\"x\" is no value of \"number\", which is int64"                                                                       },
         {BOTH JOIN("on: key, how: left, fill: {number: 1.5}, matched: found"),
-         "\"1.5\" is no value of \"number\""                                                                                },
+         "\"1.5\" is no value of \"number\""                                                                                     },
         {BOTH JOIN("on: key, how: left, fill: {number: 9223372036854775808}, matched: f"),
-         "is no value of \"number\""                                                                                        },
+         "is no value of \"number\""                                                                                             },
+        {BOTH JOIN("on: key, how: left, fill: {real: '1e400'}, matched: found"),
+         "\"1e400\" is no value of \"real\""                                                                                     },
+        {ROWS("l")
+             LINES("r1") "  - tensor.cast: {dtype: float16, field: real, scale: "
+                         "false}\n    name: r\n" JOIN(
+                             "on: key, how: left, fill: {real: 7e4}, matched: found"),
+         "is no value of \"real\", which is float16"                                                                             },
         {BOTH JOIN("on: key, how: left, fill: {yes: 2}, matched: found"),
-         "\"2\" is no value of \"yes\""                                                                                     },
+         "\"2\" is no value of \"yes\""                                                                                          },
         {ROWS("l") LINES("r1") "  - text.split: {field: words}\n    name: r\n" JOIN(
              "on: key, how: left, fill: {words: 3}, matched: found"),
-         ": it can only be empty, \"=\""                                                                                    },
+         ": it can only be empty, \"=\""                                                                                         },
         {BOTH JOIN("on: key, how: left, fill: {number: [1]}, matched: found"),
-         "wants a number, a bool or a text for \"number\", not a list"                                                      },
-        {BOTH JOIN("on: key, how: left, matched: a"),                                      "an input has a field \"a\""     },
-        {BOTH JOIN("on: key, how: right"),                                                 "must be one of inner, left, not"},
+         "wants a number, a bool or a text for \"number\", not a list"                                                           },
+        {BOTH JOIN("on: key, how: left, matched: a"),                                           "an input has a field \"a\""     },
+        {BOTH JOIN("on: key, how: right"),                                                      "must be one of inner, left, not"},
         {BOTH JOIN("on: key, fill: {b: 1}"),
-         "`fill` is for records without a match, which an inner join leaves out"                                            },
-        {BOTH JOIN("on: key, matched: found"),                                             "say \"how: left\" to have them" },
+         "`fill` is for records without a match, which an inner join leaves out"                                                 },
+        {BOTH JOIN("on: key, matched: found"),                                                  "say \"how: left\" to have them" },
         {ROWS("l") PHOTOS JOIN("left_on: a, right_on: index, how: left, matched: found"),
-         "\"data\" is the bytes of a file, which cannot be made up"                                                         },
+         "\"data\" is the bytes of a file, which cannot be made up"                                                              },
         {ROWS("l") "  - source.files: {path: '@'}\n    inputs: []\n"
                    "  - image.decode: {}\n    name: r\n" JOIN(
                        "left_on: a, right_on: index, how: left, matched: found"),
-         "\"image\" is a picture of any size, which cannot be made up"                                                      },
+         "\"image\" is a picture of any size, which cannot be made up"                                                           },
     };
 
     write_values();
