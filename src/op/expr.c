@@ -365,16 +365,33 @@ static struct hr_operand truth(bool value)
     return (struct hr_operand){.kind = HR_OPERAND_BOOL, .as.boolean = value};
 }
 
+/* Exactly: an integer is not rounded. */
+static int compare_mixed(int64_t a, double b)
+{
+    int64_t whole;
+
+    if (isnan(b))
+        return 2;
+    if (b >= 0x1p63)
+        return -1;
+    if (b < -0x1p63)
+        return 1;
+    whole = (int64_t)b; /* toward zero */
+    if (a != whole)
+        return a < whole ? -1 : 1;
+    return b > (double)whole ? -1 : b < (double)whole;
+}
+
 int hr__operand_compare(const struct hr_operand *a, const struct hr_operand *b)
 {
     double x, y;
+    int order;
 
     if (a->kind == HR_OPERAND_STRING) {
         size_t la = a->as.string.length, lb = b->as.string.length;
         size_t shorter = la < lb ? la : lb;
-        int order =
-            shorter > 0 ? memcmp(a->as.string.text, b->as.string.text, shorter) : 0;
 
+        order = shorter > 0 ? memcmp(a->as.string.text, b->as.string.text, shorter) : 0;
         if (order != 0)
             return order < 0 ? -1 : 1;
         return la < lb ? -1 : la > lb;
@@ -383,8 +400,14 @@ int hr__operand_compare(const struct hr_operand *a, const struct hr_operand *b)
         return (int)a->as.boolean - (int)b->as.boolean;
     if (a->kind == HR_OPERAND_INT && b->kind == HR_OPERAND_INT)
         return a->as.integer < b->as.integer ? -1 : a->as.integer > b->as.integer;
-    x = hr__operand_double(a);
-    y = hr__operand_double(b);
+    if (a->kind == HR_OPERAND_INT)
+        return compare_mixed(a->as.integer, b->as.number);
+    if (b->kind == HR_OPERAND_INT) {
+        order = compare_mixed(b->as.integer, a->as.number);
+        return order == 2 ? 2 : -order;
+    }
+    x = a->as.number;
+    y = b->as.number;
     return x < y ? -1 : x > y ? 1 : x == y ? 0 : 2;
 }
 
