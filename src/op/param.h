@@ -78,7 +78,8 @@ struct hr_param {
                                  to HR_LIST_MAX */
     bool one_is_item; /* lists: the canonical form of one item is the item, so that a
                        * FIELD can become FIELDS and graphs keep their fingerprints */
-    bool values;      /* MAP: to texts of any length; numbers and booleans become texts */
+    bool texts;       /* MAP: to texts of any length, else names of fields */
+    bool values;      /* MAP: the same; numbers and booleans become texts */
     const char *const *names;             /* ENUM, ends with NULL */
     const struct hr_param_alias *aliases; /* ends with {NULL, NULL} */
     const char *unit;                     /* "pixels", "degrees", "bytes"; NULL: none */

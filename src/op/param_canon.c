@@ -325,7 +325,8 @@ canon_value(struct hr_param_parse *p, const struct hr_doc_pair *pair, struct hr_
     struct hr_str text;
 
     if (value->kind == HR_DOC_STRING)
-        return p->param->values ? canon_text(p, value, ret) : canon_field(p, value, ret);
+        return p->param->values || p->param->texts ? canon_text(p, value, ret)
+                                                   : canon_field(p, value, ret);
     if (!p->param->values || (value->kind != HR_DOC_INT && value->kind != HR_DOC_DOUBLE &&
                               value->kind != HR_DOC_BOOL))
         return refuse_value(p, pair);

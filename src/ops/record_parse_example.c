@@ -16,7 +16,7 @@ struct parse {
 static const struct hr_param parse_params[] = {
     HR_P_FIELD(struct parse, field, .fallback = "data", .access = HR_ACCESS_TAKE,
                .help = "the field that holds the bytes of an Example"),
-    HR_P_MAP(struct parse, features, .required = true, .values = true,
+    HR_P_MAP(struct parse, features, .required = true, .texts = true,
              .help =
                  "field: its type, or \"feature: type\" where the feature has another "
                  "name: {label: int64, image: \"image/encoded: bytes\", box: "

@@ -63,6 +63,7 @@ def explain_says_what_is_wrong_with_its_options():
     one_line(run("explain", code=2), "explain needs a graph")
     one_line(run("explain", written, "--accuracy", code=2), "--accuracy takes no graph")
     one_line(run("explain", other, "--profile", profile, code=2), f"{profile}: the profile knows nothing of node 'nine'")
+    other = graph("more.yaml", "pipeline:\n  - source.range: {n: 9}\n  - debug.spin: {us: 1}\n    name: nine\n")
     one_line(run("optimize", other, "--profile", profile, code=2), f"{profile}: the profile knows nothing of node 'nine'")
     at_place(run("explain", written, "--profile", written, code=2), "headrace: 1", "headrace", "options.yaml:1:1: this is no profile")
     one_line(run(*by, "--html", "no/such/x.html", code=1), "cannot")
