@@ -17,6 +17,7 @@ from ._check import checked_op
 from ._numpy import np
 from .dataset import source_of
 from .errors import ArgumentError, DtypeError, UnsupportedError
+from .fieldspec import has_float
 from .pipeline import Outputs, Pipeline
 
 
@@ -32,8 +33,8 @@ class Columns:
 
     @property
     def fixed(self) -> bool:
-        """Whether item 0 has the shape of all: columns are arrays of numbers or text."""
-        return all(isinstance(column, np.ndarray) and column.dtype.kind != "O" for column in self.columns)
+        """Whether item 0 has the shape of all: columns are arrays of numbers, or of text or bytes."""
+        return all(isinstance(column, np.ndarray) and _is_fixed(column) for column in self.columns)
 
     @property
     def stand_in(self) -> Any:
@@ -176,6 +177,11 @@ def _numbers(kind: Any) -> Any:
     return dtype if dtype.kind in "biuf" else None
 
 
+def _is_fixed(column: np.ndarray) -> bool:
+    """Whether row 0 has the shape of all."""
+    return column.dtype.kind != "O" or (column.ndim == 1 and len(column) > 0 and isinstance(column[0], (str, bytes)))
+
+
 def _zero(column: np.ndarray) -> Any:
     """A row of an array; texts, if it is one of objects."""
     if column.dtype.kind == "O":
@@ -232,6 +238,7 @@ def from_columns(
 
     Raises:
         ArgumentError: the columns differ in length, or are no arrays; a column has missing values.
+        DtypeError: a list holds text beside other values, or whole numbers of which one does not fit into int64.
         UnsupportedError: pyarrow is needed, and not installed.
         DtypeError: when the pipeline is used: a column has a type that batches cannot hold.
     """
@@ -301,7 +308,8 @@ def _array(column: Any, name: str, what: str) -> np.ndarray:
                 param="columns",
             )
     try:
-        array = np.asarray(column)
+        listed = isinstance(column, Sequence) and not isinstance(column, (str, bytes, bytearray, memoryview))
+        array = _listed(column, name, what) if listed else np.asarray(column)
         none = sum(one is None for one in array.flat) if array.dtype.kind == "O" else 0
         if none:
             raise _missing(what, name, none, "a value that stands for it")
@@ -312,6 +320,49 @@ def _array(column: Any, name: str, what: str) -> np.ndarray:
             "or by hr.from_dataset from a list of items",
             param="columns",
         ) from None
+
+
+def _listed(column: Sequence[Any], name: str, what: str) -> np.ndarray:
+    """A list's array: of objects if it holds text or bytes, since NumPy's own arrays of them drop NULs at the end."""
+    types = set(map(type, column))
+    kinds = {_string_kind(one) for one in types - {type(None)}}
+    if len(kinds) > 1 and type(None) not in types:
+        first = _string_kind(type(column[0]))
+        at = next(at for at, value in enumerate(column) if _string_kind(type(value)) is not first)
+        raise DtypeError(
+            f"{what}: column '{name}' has {_with_type(column[0])} in row 0 and {_with_type(column[at])} in row {at}: "
+            "a list holds text, bytes or numbers, not several of them",
+            param="columns",
+        )
+    if kinds & {str, bytes}:
+        return np.fromiter(column, object, len(column))
+    array = np.asarray(column)
+    doubtful = array.dtype.name in ("float64", "uint64", "object")  # as of whole numbers beyond int64
+    return _whole(column, array, name, what) if doubtful and array.size and not has_float(column) else array
+
+
+def _string_kind(kind: type) -> type | None:
+    """str or bytes; None: neither."""
+    return next((one for one in (str, bytes) if issubclass(kind, one)), None)
+
+
+def _with_type(value: Any) -> str:
+    return f"{value!r:.60} ({type(value).__name__})"
+
+
+def _whole(column: Sequence[Any], array: np.ndarray, name: str, what: str) -> np.ndarray:
+    """A list's array if its numbers fit into int64; of objects that are no numbers, `array`."""
+    exact = np.asarray(column, object)
+    for at, value in enumerate(exact.flat):
+        if not isinstance(value, (int, np.integer)):
+            return array
+        if not -1 << 63 <= int(value) < 1 << 63:
+            raise DtypeError(
+                f"{what}: column '{name}' has {value} in row {at // (exact.size // len(exact))}, which does not fit "
+                "into int64: give floats or text, if it is to hold such numbers",
+                param="columns",
+            )
+    return array if array.dtype == np.uint64 else exact.astype(np.int64)
 
 
 def _of_arrays(given: Mapping[str, Any] | Sequence[Any], what: str) -> Columns:

@@ -131,6 +131,11 @@ def spec_of(value: object, what: str) -> Spec:
         array = np.asarray(value)
     except Exception as error:
         raise DtypeError(f"{what} is a {type(value).__name__}, which is no array: {error}") from error
+    if array.size and array.dtype.name == "float64" and isinstance(value, (list, tuple)) and not has_float(value):
+        raise DtypeError(
+            f"{what} is a {type(value).__name__} of whole numbers that NumPy takes for float64, which would round "
+            "them: give floats, or an array of int64"
+        )
     if array.dtype.kind in "Mm":
         raise DtypeError(f"{what} is of {array.dtype}, and batches hold no times: convert it, as .astype('int64') does")
     if array.dtype.kind in "OUSVc" and array.dtype.name not in DTYPES:  # bfloat16 is of kind V
@@ -143,6 +148,13 @@ def spec_of(value: object, what: str) -> Spec:
     except DtypeError as error:
         like = "float64" if array.dtype.kind == "f" else "int64"
         raise DtypeError(f"{what}: {error}; convert it, for example with .astype('{like}')") from None
+
+
+def has_float(value: Any) -> bool:
+    """Whether a number, or one in a list at any depth, is not whole."""
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return any(map(has_float, value))
+    return type(value) is not int and np.asarray(value).dtype.kind in "fc"
 
 
 def field_names(names: object, param: str, op: str) -> tuple[str, ...]:

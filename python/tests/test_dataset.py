@@ -198,3 +198,11 @@ def test_torch_manual_seed_decides_the_order(tmp_path: pathlib.Path, rng: random
 def test_what_is_no_image_is_told_how_to_become_one(image: Any, words: str) -> None:
     with pytest.raises(hr.DtypeError, match=words):
         hr.from_dataset([{"image": image}]).flip().fields  # noqa: B018
+
+
+def test_lists_of_whole_numbers_are_not_rounded() -> None:
+    big = 2**63
+    with pytest.raises(hr.DtypeError, match=r"'v' is a list of whole numbers that NumPy takes for float64"):
+        hr.from_dataset([{"u": 1, "v": [big, -1]}]).fields  # noqa: B018
+    pipe = hr.from_dataset([{"u": 1, "v": [1.0, -1]}, {"u": 1, "v": [big, -1]}])
+    assert [batch.v.tolist() for batch in pipe.batch(2).loader(output="numpy")] == [[[1, -1], [float(big), -1]]]

@@ -202,6 +202,64 @@ def test_columns_that_cannot_be_arrays_are_named() -> None:
         hr.from_columns(pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"]))
 
 
+@pytest.mark.parametrize("given", [[b"\x01\0\0\0", b"a\0", b"b", b""], ["a\0", "\0\0", "é", ""], ("a", "b\0")])
+def test_lists_of_text_and_bytes_keep_their_nuls(given: Any) -> None:
+    pipe = hr.from_columns({"row": np.arange(len(given)), "text": given, "image": np.zeros((len(given), 3), "u1")})
+    assert values(pipe.shuffle(), seed=1)["text"] == list(given)
+    assert [f.text() for f in pipe.fields] == ["int64", "bytes" if type(given[0]) is bytes else "text", "uint8[3]"]
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "row"),
+    [
+        ([5, 2**63, 2**53 + 1], 2**63, 1),
+        ([2**63, -1], 2**63, 0),
+        ((2**64,), 2**64, 0),
+        ([1, -(2**63) - 1], -(2**63) - 1, 1),
+        ([[1, 2], [3, 4], [5, 2**63]], 2**63, 2),
+        ([np.uint64(2**63), np.int64(1)], 2**63, 0),
+    ],
+)
+def test_lists_of_numbers_beyond_int64_are_refused(given: Any, value: int, row: int) -> None:
+    words = f"from_columns.*: column 'id' has {value} in row {row}, which does not fit into int64: give floats"
+    with pytest.raises(hr.DtypeError, match=words):
+        hr.from_columns({"x": [1] * len(given), "id": given})
+
+
+@pytest.mark.parametrize(
+    ("given", "dtype", "got"),
+    [
+        ([2**63 - 1, -(2**63)], "int64", [2**63 - 1, -(2**63)]),
+        ([np.uint64(2**53 + 1), np.int64(1)], "int64", [2**53 + 1, 1]),
+        ([1, 2.5, True], "float64", [1.0, 2.5, 1.0]),
+        ([True, 2], "int64", [1, 2]),
+        ([True, False], "bool", [True, False]),
+        ([0.5, 2**63], "float64", [0.5, 2.0**63]),
+    ],
+)
+def test_lists_of_numbers_are_floats_if_one_is(given: Any, dtype: str, got: list[Any]) -> None:
+    pipe = hr.from_columns({"x": given})
+    (batch,) = pipe.batch(9).loader(output="numpy")
+    assert pipe.fields["x"].dtype == dtype and batch.x.tolist() == got
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([b"a", "b"], r"has b'a' \(bytes\) in row 0 and 'b' \(str\) in row 1"),
+        ([1, 2, "a"], r"has 1 \(int\) in row 0 and 'a' \(str\) in row 2"),
+        ((b"a", 0.5), r"has b'a' \(bytes\) in row 0 and 0\.5 \(float\) in row 1"),
+        ([np.zeros(2), "a"], r"has array\(\[0\., 0\.\]\) \(ndarray\) in row 0 and 'a' \(str\) in row 1"),
+        (["a", [1, 2]], r"has 'a' \(str\) in row 0 and \[1, 2\] \(list\) in row 1"),
+    ],
+)
+def test_lists_of_several_kinds_are_refused(given: Any, words: str) -> None:
+    with pytest.raises(hr.DtypeError, match=f"from_columns.*: column 'd' {words}: a list holds"):
+        hr.from_columns({"d": given})
+    with pytest.raises(hr.ArgumentError, match="column 'd' has no value in 1 rows"):
+        hr.from_columns({"d": [*given, None]})
+
+
 def test_a_column_that_is_not_there() -> None:
     with pytest.raises(hr.ArgumentError, match="no column 'lable'; did you mean 'label'"):
         hr.from_columns({"label": np.zeros(3)}, names=["lable"])
