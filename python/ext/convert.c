@@ -323,13 +323,14 @@ store_buffer(struct hr_code_call *call, size_t at, const struct hr_field_info *i
         PyBuffer_IsContiguous(from, 'C'))
         return store_bytes(call, at, from->buf, from->len, reterr);
     if (dtype == HR_DTYPE_NONE) {
-        PyErr_Format(PyExc_TypeError, "%s: no dtype is like the buffer's format \"%s\"",
+        PyErr_Format(PyExc_TypeError,
+                     "field '%s': no dtype is like the buffer's format \"%s\"",
                      info->name, from->format != NULL ? from->format : "B");
         return HR_ERR_TYPE;
     }
     if (from->ndim > HR_MAX_DIMS) {
-        PyErr_Format(PyExc_ValueError, "%s: %d dimensions are too many", info->name,
-                     from->ndim);
+        PyErr_Format(PyExc_ValueError, "field '%s': %d dimensions are too many",
+                     info->name, from->ndim);
         return HR_ERR_SHAPE;
     }
     code = hr_code_room(call, at, dtype, from->ndim, (const int64_t *)from->shape, &room,
@@ -368,6 +369,13 @@ cast_array(struct ext_state *state, PyObject *array, PyObject *value, enum hr_dt
     else if (letter != NULL)
         cast = PyObject_CallMethod(array, "astype", "Oss", state->dtypes[dtype], "C",
                                    is_empty(array) ? "unsafe" : "same_kind");
+    if (cast == NULL && letter != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError,
+                     "NumPy takes %.60R for %S; declare another type in outputs= if it "
+                     "is to hold such values",
+                     value, kind);
+    }
     Py_XDECREF(kind);
     Py_XDECREF(name);
     return cast;
@@ -444,23 +452,52 @@ make_array(struct ext_state *state, PyObject *value, enum hr_dtype dtype, bool *
     return better;
 }
 
+/* Adds the field to what NumPy says of a value. What Python code raised, such as a method
+ * __array__ of the user's, stays as it is. An exception is set. */
+static enum hr_err name_field(const struct hr_field_info *info)
+{
+    PyObject *exception = ext_exception_take();
+    PyObject *kind = (PyObject *)Py_TYPE(exception);
+    PyObject *traceback = PyException_GetTraceback(exception);
+    enum hr_err code = kind == PyExc_OverflowError ? HR_ERR_RANGE : HR_ERR_TYPE;
+
+    if (traceback == NULL && (kind == PyExc_OverflowError || kind == PyExc_TypeError ||
+                              kind == PyExc_ValueError))
+        PyErr_Format(kind, "field '%s' is %s: %S", info->name,
+                     info->dtype != HR_DTYPE_NONE ? hr_dtype_name(info->dtype) : "bytes",
+                     exception);
+    else
+        PyErr_SetObject(kind, exception);
+    Py_XDECREF(traceback);
+    Py_DECREF(exception);
+    return code;
+}
+
 /* A number that is of another type than its field, whose type the first record decided
- * unless it was declared. An exception is set. */
+ * unless it was declared, or out of its range. An exception is set. */
 static enum hr_err refuse_scalar(const struct hr_field_info *info, PyObject *value)
 {
+    const char *dtype = hr_dtype_name(info->dtype);
     bool is_int = ext_is_int(info->dtype);
 
-    if (PyErr_ExceptionMatches(PyExc_OverflowError))
-        return HR_ERR_RANGE;
-    if (PyErr_ExceptionMatches(PyExc_TypeError) && (is_int || info->dtype == HR_BOOL)) {
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError,
-                     "%R is %s, and field '%s' is %s: declare another type, as in "
-                     "outputs={'%s': '%s'}, if it is to hold such values",
-                     value, is_int ? "no integer" : "neither True nor False", info->name,
-                     hr_dtype_name(info->dtype), info->name,
-                     is_int || !PyIndex_Check(value) ? "float64" : "int64");
+        PyErr_Format(PyExc_OverflowError,
+                     "%R does not fit into %s, the type of field '%s'", value, dtype,
+                     info->name);
+        return HR_ERR_RANGE;
     }
+    if (!PyErr_ExceptionMatches(PyExc_TypeError))
+        return HR_ERR_TYPE;
+    if (!is_int && info->dtype != HR_BOOL)
+        return name_field(info);
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError,
+                 "%R is %s, and field '%s' is %s: declare another type, as in "
+                 "outputs={'%s': '%s'}, if it is to hold such values",
+                 value, is_int ? "no integer" : "neither True nor False", info->name,
+                 dtype, info->name,
+                 is_int || !PyIndex_Check(value) ? "float64" : "int64");
     return HR_ERR_TYPE;
 }
 
@@ -500,7 +537,7 @@ store_made(struct ext_state *state, struct hr_code_call *call, size_t at,
 {
     bool brain = false;
     PyObject *array = make_array(state, value, info->dtype, &brain);
-    enum hr_err code = HR_ERR_TYPE;
+    enum hr_err code;
     enum hr_dtype dtype;
     Py_buffer buffer;
 
@@ -508,6 +545,8 @@ store_made(struct ext_state *state, struct hr_code_call *call, size_t at,
         dtype = brain ? HR_BF16 : ext_dtype_of_format(buffer.format, buffer.itemsize);
         code = store_shown(call, at, info, dtype, value, inputs, &buffer, reterr);
         PyBuffer_Release(&buffer);
+    } else {
+        code = name_field(info);
     }
     Py_XDECREF(array);
     return code;

@@ -6,6 +6,7 @@
  */
 #include "ext.h"
 
+#include <math.h>
 #include <string.h>
 
 static double from_half(uint16_t bits)
@@ -149,10 +150,11 @@ static int store_int(PyObject *value, enum hr_dtype dtype, void *at)
     return 0;
 }
 
+/* A finite number that would become infinite is refused. */
 static int store_float(PyObject *value, enum hr_dtype dtype, void *at)
 {
     double number = PyFloat_AsDouble(value);
-    bool nan = number != number;
+    bool nan = number != number, infinite = false;
     float narrow = (float)number;
     uint16_t bits;
 
@@ -163,15 +165,23 @@ static int store_float(PyObject *value, enum hr_dtype dtype, void *at)
         memcpy(at, &number, sizeof number);
         break;
     case HR_F32:
+        infinite = isinf(narrow);
         memcpy(at, &narrow, sizeof narrow);
         break;
     case HR_F16:
         bits = nan ? 0x7e00 : to_half(number);
+        infinite = (bits & 0x7fff) == 0x7c00;
         memcpy(at, &bits, sizeof bits);
         break;
     default:
         bits = nan ? 0x7fc0 : to_brain(number);
+        infinite = (bits & 0x7fff) == 0x7f80;
         memcpy(at, &bits, sizeof bits);
+    }
+    if (infinite && isfinite(number)) {
+        PyErr_Format(PyExc_OverflowError, "%R does not fit into %s", value,
+                     hr_dtype_name(dtype));
+        return -1;
     }
     return 0;
 }

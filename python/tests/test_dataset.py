@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
+import userfns
 from conftest import run_script
 
 
@@ -206,3 +207,17 @@ def test_lists_of_whole_numbers_are_not_rounded() -> None:
         hr.from_dataset([{"u": 1, "v": [big, -1]}]).fields  # noqa: B018
     pipe = hr.from_dataset([{"u": 1, "v": [1.0, -1]}, {"u": 1, "v": [big, -1]}])
     assert [batch.v.tolist() for batch in pipe.batch(2).loader(output="numpy")] == [[[1, -1], [float(big), -1]]]
+
+
+@pytest.mark.parametrize("variant", ["threads", "processes"])
+def test_errors_about_values_name_their_field(variant: Any) -> None:
+    def run(second: Any, first: Any) -> None:
+        list(hr.from_dataset([{"u": 1, "v": first}, {"u": 1, "v": second}], variant=variant).batch(2).loader())
+
+    with pytest.raises(OverflowError, match=rf"{2**63} does not fit into int64, the type of field 'v' \(record 1\)"):
+        run(2**63, 2)
+    with pytest.raises(TypeError, match=r"field 'v' is int64: NumPy takes \[2.5, 3\] for float64; declare another"):
+        run([2.5, 3], [2, 3])
+    mapped = hr.range(3).map(userfns.large, outputs={"y": "float16"}, variant=variant)
+    with pytest.raises(OverflowError, match=r"1000000.0 does not fit into float16, the type of field 'y' \(record 0\)"):
+        list(mapped.loader())

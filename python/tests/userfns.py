@@ -21,6 +21,10 @@ def double(x: int) -> int:
     return 2 * x
 
 
+def large(x: int) -> float:
+    return 1e6
+
+
 def faults(x: int) -> int:
     """Page faults of this process so far, after the use of two arrays of 1 MB."""
     import resource
