@@ -485,6 +485,25 @@ def _given(profile: Any) -> Profile | None:
     return Profile(text.decode())
 
 
+def _check_cache(asked: Caching) -> None:
+    """ArgumentError for options of a cache that say nothing without another."""
+    options = {
+        "cache_memory": asked.memory,
+        "cache_folder": asked.folder,
+        "cache_bytes": asked.folder_bytes,
+        "cache_quality": asked.quality,
+        "refresh": asked.refresh,
+    }
+    given = [name for name, value in options.items() if value]
+    if given and asked.epochs == 0:
+        verb = "need" if len(given) > 1 else "needs"
+        raise ArgumentError(
+            f"optimize(): {', '.join(given)} {verb} epochs=: how many epochs the job will make", param=given[0]
+        )
+    if asked.folder_bytes and asked.folder is None:
+        raise ArgumentError("optimize(): cache_bytes needs cache_folder=", param="cache_bytes")
+
+
 class OptimizeOptions(TypedDict, total=False):
     """Keyword arguments of `Pipeline.optimize`, which describes them."""
 
@@ -556,6 +575,7 @@ def optimized(
         count("cache_quality", cache_quality, 100, called="optimize"),
         STRICTNESS.index(strictness),
     )
+    _check_cache(asked)
     costs = _given(given)
     built = _separate(pipeline._built, pipeline._node)
     several = streams(built) if variants else []

@@ -101,6 +101,23 @@ def test_numbers_are_checked_whether_costs_are_saved_or_not(param, value):
     assert error.value.param == param
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"cache_memory": -1}, "cache_memory needs epochs=: how many"),
+        ({"cache_folder": "kept"}, "cache_folder needs epochs="),
+        ({"refresh": 2}, "refresh needs epochs="),
+        ({"cache_quality": 90, "cache_bytes": 1}, "cache_bytes, cache_quality need epochs="),
+        ({"epochs": 2, "cache_bytes": 1}, "cache_bytes needs cache_folder="),
+    ],
+)
+def test_options_of_a_cache_need_epochs(options, words):
+    for optimize in (wasteful().optimize, lambda **given: hr.optimize(wasteful(), **given)):
+        with pytest.raises(hr.ArgumentError, match=rf"^optimize\(\): {words}") as error:
+            optimize(**options)
+        assert error.value.param == words.split(",")[0].split()[0]
+
+
 def test_what_was_measured_is_saved(cache, monkeypatch, caplog):
     first = wasteful().optimize(seconds=0.3).report
     assert first is not None and len(list(cache.iterdir())) == 5
