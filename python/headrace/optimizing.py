@@ -137,8 +137,10 @@ class Optimization(NamedTuple):
             f"{self.measured:.2f}x ({self.predicted:.2f}x predicted for the nodes that may move)"
         )
         lines += ["  " + self._difference(), *self._dropped()]
-        if not self.best:
+        if not self.best and self.rule == "headrace":
             lines.append("  too many nodes may move to try all orders: there may be a better one")
+        elif not self.best:
+            lines.append("  another order may be cheaper: see rule headrace")
         return "\n".join(lines)
 
     def _dropped(self) -> list[str]:

@@ -118,6 +118,21 @@ def test_options_of_a_cache_need_epochs(options, words):
         assert error.value.param == words.split(",")[0].split()[0]
 
 
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("headrace", "too many nodes may move to try all orders: there may be a better one"),
+        ("pecan", "another order may be cheaper: see rule headrace"),
+    ],
+)
+def test_the_report_says_why_another_order_may_be_cheaper(rule, line):
+    report = wasteful().optimize(seconds=0.3).report
+    assert report is not None
+    shown = str(report._replace(rule=rule, best=False)).splitlines()
+    assert [one for one in shown if "may be" in one] == [f"  {line}"]
+    assert not any("may be" in one for one in str(report._replace(rule=rule)).splitlines())
+
+
 def test_what_was_measured_is_saved(cache, monkeypatch, caplog):
     first = wasteful().optimize(seconds=0.3).report
     assert first is not None and len(list(cache.iterdir())) == 5
