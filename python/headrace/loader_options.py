@@ -164,6 +164,12 @@ def _checked(options: Mapping[str, Any]) -> LoaderOptions:
     plan = options.get("plan")
     if not isinstance(plan, (str, os.PathLike, type(None))):
         raise ArgumentError(f"loader(): plan is a text or the path of a file, not {plan!r:.60}", param="plan")
+    if isinstance(plan, str) and "\n" not in plan and not plan.lstrip().startswith("{"):
+        raise ArgumentError(
+            f"loader(): plan is the text of a plan, as pipe.plan() gives it, not {plan!r:.60}; give the path of a file "
+            "as a pathlib.Path",
+            param="plan",
+        )
     for name in ("threads", "memory", "ordered"):
         if plan is not None and options.get(name) is not None:
             raise ArgumentError(f"loader(): {name} is decided by the plan; edit it there", param=name)

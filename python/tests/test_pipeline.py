@@ -329,6 +329,8 @@ def test_a_plan_is_a_text_that_a_loader_runs(tmp_path: pathlib.Path) -> None:
     file.write_text(plan.replace("threads: 2", "threads: two"))
     with pytest.raises(hr.HeadraceError, match=r"plan\.yaml:3:10: .*whole number"):
         list(numbers.loader(plan=file))
+    with pytest.raises(hr.ArgumentError, match=r"plan is the text of a plan.*plan\.yaml.*pathlib\.Path"):
+        numbers.loader(plan="plan.yaml")
     with pytest.raises(hr.HeadraceError, match="another graph"):
         list(hr.range(51).shuffle().batch(8).loader(plan=plan))
     with pytest.raises(hr.ArgumentError, match="decided by the plan"):
