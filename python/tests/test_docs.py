@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import operator
 import pathlib
 import re
 import shlex
@@ -161,3 +162,14 @@ def test_tables_name_what_there_is(page: str) -> None:
             assert hasattr(hr.Pipeline, name), code
         for given in re.findall(r"\bloader\((.*)\)", code):
             assert set(re.findall(r"(\w+)=", given)) <= set(options), code
+
+
+def test_names_within_sentences_exist() -> None:
+    """Imports in backticks and names such as hr.Pipeline.loader in docs/python.md."""
+    page = (ROOT / "docs/python.md").read_text()
+    imports = re.findall(r"`(from headrace[\w.]* import \w+)`", page)
+    for line in imports:
+        exec(line, {})
+    for path in re.findall(r"\bhr\.(\w+\.\w+)", page):
+        assert operator.attrgetter(path)(hr) is not None, path
+    assert imports
