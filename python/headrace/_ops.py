@@ -1299,7 +1299,9 @@ def batch_unbatch(
 
     Operator `batch.unbatch`, kind expand, version 1; pure, zero copy.
 
-    Record i of batch b is child i of b, and its identity says so. Padding stays.
+    Record i of batch b is child i of b, and its identity says so. Padding stays. A
+    batch whose fields have different numbers of records, as user code may return, is a
+    bad record.
 
     Args:
         pipeline: what the operator reads.

@@ -602,6 +602,41 @@ TEST(unbatch_shows_rows_and_strings)
     bench_finish(&b);
 }
 
+TEST(unbatch_refuses_fields_with_fewer_or_more_records)
+{
+    static const int64_t sizes[][2] = {
+        {4, 1},
+        {1, 4},
+        {4, 0},
+        {0, 4}
+    };
+    int64_t numbers[4] = {1, 2, 3, 4};
+    struct hr_value values[2], *bound[] = {&values[0], &values[1]};
+    struct hr_op_ctx ctx = {
+        .fields = bound, .field_count = 2, .error = &b.error, .thread = &b.thread};
+    struct hr_open open = {.input = &b.schema, .output = &b.schema, .error = &b.error};
+    uint64_t count = 0;
+
+    bench_init(&b);
+    bench_put(&b, "x");
+    bench_put(&b, "y");
+    CHECK_OK(bench_parse(&b, &node, "batch.unbatch", NULL));
+    CHECK_OK(node.op->open(&open, &node.state));
+    ctx.state = node.state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        hr__value_set_tensor(&values[0], HR_I64, 1, &sizes[i][0], numbers, NULL);
+        hr__value_set_tensor(&values[1], HR_I64, 1, &sizes[i][1], numbers, NULL);
+        CHECK_ERR(HR_ERR_SHAPE, node.op->expand.count(&ctx, &count));
+    }
+    CHECK_EQ_STR(b.error.message, "the fields of a batch have different numbers of "
+                                  "records: \"x\" has 0, and \"y\" 4");
+    hr__value_set_tensor(&values[0], HR_I64, 1, &sizes[0][0], numbers, NULL);
+    CHECK_OK(node.op->expand.count(&ctx, &count));
+    CHECK_EQ_INT(count, 4);
+    bench_node_finish(&node);
+    bench_finish(&b);
+}
+
 TEST(debug_ops_fail_and_wait_as_their_parameters_say)
 {
     bench_init(&b);

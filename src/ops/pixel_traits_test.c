@@ -484,7 +484,7 @@ TEST(expansions_that_copy_nothing_show_their_parents_bytes)
     setup();
     EACH_WITH(HR_TRAIT_ZERO_COPY, row, op)
     {
-        bool lists = op->open != NULL; /* of records; else it takes batches apart */
+        bool lists = op->param_count > 0; /* of records; else it takes batches apart */
         struct hr_op_ctx ctx = {.thread = &b.thread, .error = &b.error};
         const struct bench_node *n;
 
