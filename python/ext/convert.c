@@ -160,6 +160,25 @@ PyObject *ext_strings(const struct hr_field_view *view)
                        view->text);
 }
 
+PyObject *ext_list_copy(PyObject *list)
+{
+    Py_ssize_t count = PyList_Size(list);
+    PyObject *copy = PyList_New(count);
+
+    for (Py_ssize_t i = 0; copy != NULL && i < count; i++) {
+        PyObject *item = ext_list_item(list, i), *inner;
+
+        if (item != NULL && PyList_Check(item)) {
+            inner = ext_list_copy(item);
+            Py_DECREF(item);
+            item = inner;
+        }
+        if (item == NULL || PyList_SetItem(copy, i, item) < 0)
+            Py_CLEAR(copy);
+    }
+    return copy;
+}
+
 /* (values, splits of each level, shapes if items have more than one dimension):
  * read-only, since a tuple that is returned is passed on without looking into it. */
 static PyObject *ragged_object(struct ext_state *state, const struct hr_field_view *view)
@@ -251,6 +270,29 @@ static bool unchanged(struct hr_code_call *call, size_t input, const Py_buffer *
     return bytes == buffer->len && memcmp(view.data, buffer->buf, (size_t)bytes) == 0;
 }
 
+/* Whether a list that the function was given still has the items of its copy. They are
+ * usually the same objects, so the strings are compared only where the list was changed.
+ */
+static bool same_items(PyObject *list, PyObject *copy)
+{
+    Py_ssize_t count = PyList_Size(copy);
+    bool same = PyList_Size(list) == count;
+
+    for (Py_ssize_t i = 0; same && i < count; i++) {
+        PyObject *item = ext_list_item(list, i), *old = PyList_GetItem(copy, i);
+
+        if (item == NULL)
+            same = false; /* another thread has shortened the list */
+        else if (PyList_Check(old))
+            same = PyList_Check(item) && same_items(item, old);
+        else
+            same = item == old || PyObject_RichCompareBool(item, old, Py_EQ) == 1;
+        Py_XDECREF(item);
+    }
+    PyErr_Clear();
+    return same;
+}
+
 /* True if `value` is an input and was passed on as the output. An array, which the
  * function may have written to, needs its buffer. */
 static bool pass(struct hr_code_call *call, size_t at, PyObject *value,
@@ -263,6 +305,8 @@ static bool pass(struct hr_code_call *call, size_t at, PyObject *value,
     if (buffer == NULL && PyObject_CheckBuffer(value) && !PyBytes_Check(value))
         return false;
     if (buffer != NULL && !buffer->readonly && !unchanged(call, (size_t)input, buffer))
+        return false;
+    if (inputs->lists[input] != NULL && !same_items(value, inputs->lists[input]))
         return false;
     return hr_code_pass(call, at, (size_t)input, NULL) == HR_OK;
 }
@@ -591,6 +635,34 @@ static bool is_number(PyObject *value)
            (PyNumber_Check(value) && !PyObject_CheckBuffer(value));
 }
 
+/* `value` is not what a field of strings was given, or is nested in more batches than can
+ * be declared. */
+static enum hr_err refuse_strings(const struct hr_field_info *info, PyObject *value,
+                                  const struct ext_inputs *inputs)
+{
+    Py_ssize_t input = find_input(value, NULL, inputs);
+    PyObject *list = input >= 0 ? inputs->lists[input] : NULL;
+
+    if (list != NULL && !same_items(value, list))
+        PyErr_Format(PyExc_TypeError,
+                     "field '%s' is a list that the function has changed in place, and "
+                     "strings can only be returned unchanged: change them with .map "
+                     "before .batch()",
+                     info->name);
+    else if (list != NULL)
+        PyErr_Format(PyExc_TypeError,
+                     "field '%s' holds the strings of batches of batches, which a "
+                     "function cannot return",
+                     info->name);
+    else
+        PyErr_Format(PyExc_TypeError,
+                     "field '%s' is a new value, %R, and strings can only be returned "
+                     "unchanged, as the list that the function was given: make new "
+                     "strings with .map before .batch()",
+                     info->name, (PyObject *)Py_TYPE(value));
+    return HR_ERR_TYPE;
+}
+
 enum hr_err
 ext_output(struct ext_state *state, struct hr_code_call *call, size_t at, PyObject *value,
            const struct ext_inputs *inputs, struct hr_error *reterr)
@@ -601,6 +673,8 @@ ext_output(struct ext_state *state, struct hr_code_call *call, size_t at, PyObje
         return HR_OK;
     if (hr_code_output(call, at, &info) != HR_OK)
         return HR_ERR_INTERNAL;
+    if (info.dtype == HR_DTYPE_NONE && info.ndim > 0)
+        return refuse_strings(&info, value, inputs);
     if (PyUnicode_Check(value))
         return store_text(call, at, value, reterr);
     if (value == Py_None) {

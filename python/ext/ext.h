@@ -370,16 +370,19 @@ bool ext_is_int(enum hr_dtype dtype);
 /* More than a record can have fields. */
 #define EXT_INPUTS_MAX 64
 
-/* The arguments of a call of user code; owns a reference to each. */
+/* The arguments of a call of user code; owns a reference to each. `lists` are copies of
+ * those that are lists, else NULL: user code may change the list that it was given. */
 struct ext_inputs {
     size_t count;
-    PyObject *items[EXT_INPUTS_MAX];
+    PyObject *items[EXT_INPUTS_MAX], *lists[EXT_INPUTS_MAX];
 };
 
 /* Input `at` of a call as a Python object. NULL with an exception set. */
 PyObject *ext_input(struct ext_state *state, const struct hr_code_call *call, size_t at);
+/* A copy of a list of strings or of lists of them, which shares the strings. NULL with an
+ * exception set. */
+PyObject *ext_list_copy(PyObject *list);
 
-/* The items of a field of byte strings, as a list of bytes. */
 /* The byte strings of a field; of nested batches lists of lists. */
 PyObject *ext_strings(const struct hr_field_view *view);
 /* Parts of a ragged field as arrays: all elements, the splits of a level, the shapes of

@@ -85,8 +85,10 @@ void ext_code_leave(void *user, void *token)
 
 static void drop_inputs(struct ext_inputs *inputs)
 {
-    for (size_t i = 0; i < inputs->count; i++)
+    for (size_t i = 0; i < inputs->count; i++) {
         Py_DECREF(inputs->items[i]);
+        Py_XDECREF(inputs->lists[i]);
+    }
 }
 
 static int make_inputs(struct ext_state *state, const struct hr_code_call *call,
@@ -100,13 +102,19 @@ static int make_inputs(struct ext_state *state, const struct hr_code_call *call,
         return -1;
     }
     for (; inputs->count < count; inputs->count++) {
-        PyObject *input = ext_input(state, call, inputs->count);
+        PyObject *input = ext_input(state, call, inputs->count), *list = NULL;
 
+        if (input != NULL && PyList_Check(input)) {
+            list = ext_list_copy(input);
+            if (list == NULL)
+                Py_CLEAR(input);
+        }
         if (input == NULL) {
             drop_inputs(inputs);
             return -1;
         }
         inputs->items[inputs->count] = input;
+        inputs->lists[inputs->count] = list;
     }
     return 0;
 }

@@ -343,10 +343,10 @@ class Pipeline(Methods):
         """Apply your own function to each batch, after `batch()`.
 
         Like `map`, but values are arrays of a whole batch, lists of str or bytes, or for ragged
-        fields tuples (values, offsets); the function can return the last two only unchanged.
-        Without `fields` it receives and returns a dict of them, or for a data set a batch with
-        the structure of its items. What it returns need not have a value for each record, but
-        then `unbatch` refuses the batch.
+        fields tuples (values, offsets); the function can return the last two only unchanged, and
+        must not change a list that it returns. Without `fields` it receives and returns a dict of
+        them, or for a data set a batch with the structure of its items. What it returns need not
+        have a value for each record, but then `unbatch` refuses the batch.
         """
         if not build.is_batched(self._node):
             raise GraphError("map_batch works on batches: call .batch(size) before it, or use .map", op="code.map")

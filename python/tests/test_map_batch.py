@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
+import userfns
 
 
 def numbers() -> hr.Pipeline:
@@ -38,3 +39,61 @@ def test_unbatch_takes_what_a_function_left_of_all_fields() -> None:
     pipe = numbers().batch(4).map_batch(lambda b: {name: value[1:] for name, value in b.items()}).unbatch()
     (batch,) = pipe.batch(30).loader(output="numpy")
     assert batch.x.tolist() == batch.y.tolist() == [1, 2, 3, 5, 6, 7, 9]
+
+
+# ---- strings ----
+
+
+def texts() -> hr.Pipeline:
+    return hr.from_columns({"v": np.arange(6), "t": [f"t{i}" for i in range(6)]})
+
+
+@pytest.mark.parametrize("variant", ["threads", "inline", "processes"])
+def test_a_list_that_was_changed_in_place_is_refused(variant: Any) -> None:
+    """Whether the list was that of the batch was decided by its identity, so the change was lost."""
+    pipe = texts().batch(3).map_batch(userfns.reverse_both, variant=variant)
+    with pytest.raises(hr.CodeError, match="field 't' is a list that the function has changed in place") as caught:
+        list(pipe.loader(output="numpy"))
+    assert caught.value.node == "code.map"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [list.clear, list.reverse, lambda t: t.append("x"), lambda t: t.__setitem__(1, "x"), lambda t: t.__delitem__(0)],
+)
+def test_any_change_of_a_list_is_seen(change: Any) -> None:
+    def changed(batch: dict[str, Any]) -> dict[str, Any]:
+        change(batch["t"])
+        return batch
+
+    for pipe in (texts(), texts().map(lambda r: {"v": r["v"], "t": r["t"].encode() + b"\xff"})):
+        with pytest.raises(hr.CodeError, match="changed in place"):
+            list(pipe.batch(3).map_batch(changed).loader(output="numpy"))
+
+
+def test_a_list_that_is_not_returned_or_has_the_same_strings_may_be_changed() -> None:
+    def count(batch: dict[str, Any]) -> dict[str, Any]:
+        batch["t"].pop()
+        return {"v": batch["v"], "n": np.array(len(batch["t"]))}
+
+    def restored(batch: dict[str, Any]) -> dict[str, Any]:
+        batch["t"].append(batch["t"].pop())
+        batch["t"][0] = "".join(batch["t"][0])
+        return {"v": batch["v"] * 2, "t": batch["t"]}
+
+    assert [int(b.n) for b in texts().batch(3).map_batch(count).loader(output="numpy")] == [2, 2]
+    (batch,) = texts().batch(6).map_batch(restored).loader(output="numpy")
+    assert batch.v.tolist() == [0, 2, 4, 6, 8, 10] and batch.t == [f"t{i}" for i in range(6)]
+
+
+def test_strings_of_batches_of_batches_are_refused() -> None:
+    with pytest.raises(hr.CodeError, match="field 't' holds the strings of batches of batches"):
+        list(texts().batch(2).batch(3).map_batch(lambda b: b).loader(output="numpy"))
+
+
+def test_a_later_batch_with_new_strings_is_refused() -> None:
+    def sometimes(batch: dict[str, Any]) -> dict[str, Any]:
+        return {"v": batch["v"], "t": batch["t"] if 0 in batch["v"] else list(batch["t"])}
+
+    with pytest.raises(hr.CodeError, match=r"field 't' is a new value, <class 'list'>.* begins with record 3"):
+        list(texts().batch(3).map_batch(sometimes).loader(output="numpy"))
