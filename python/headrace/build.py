@@ -250,6 +250,8 @@ def _resolve(node: Node, known: Known) -> Resolved:
     if code.kind == "source":
         code = code if code.settle is None else _settled(node, code.settle)
         return Resolved(code, (), code.outputs, code.probed)
+    if "batch" in code.flags and code.outputs is not None:
+        code = code._replace(outputs={name: _strings_of_batch(spec) for name, spec in code.outputs.items()})
     if code.fields is not None and (code.outputs is not None or code.kind == "filter"):
         found = Resolved(code, code.fields, code.outputs, False, *_structures_of_file(code))
         known.note(node, found, None, None)
@@ -278,8 +280,10 @@ def _resolve_after(node: Node, code: Code, prefix: Built, records: Node, known: 
     if prefix.record_count == 0 and code.outputs is None and code.kind != "filter":
         return _resolve_unused(code, prefix, code.fields or names)
     if code.fields is not None:
-        returned = _by_fields(node, code, _probe(node, code, records, code.fields, None)[1])
-        found = Resolved(code, code.fields, _specs(node, code, prefix, returned), True)
+        given, value = _probe(node, code, records, code.fields, None)
+        returned = _by_fields(node, code, value)
+        same = dict(zip(map(id, given), code.fields, strict=True))
+        found = Resolved(code, code.fields, _specs(node, code, prefix, returned, same), True)
         known.note(node, found, prefix, returned)
         return found
     found, values = _resolve_whole(node, code, prefix, records, names)
@@ -356,7 +360,8 @@ def _returned(
     if before is not None:
         if value is None:
             raise _bad(node, code, "must return an item, not None")
-        found = structure.of(value, f"what {name_of(code.fn)} returned", whole=given)
+        whole = (*given, *_string_lists(value)) if "batch" in code.flags else given
+        found = structure.of(value, f"what {name_of(code.fn)} returned", whole=whole)
         if structure.same_shape(found, before):
             return takes
         return found
@@ -382,6 +387,14 @@ def _specs(
         if batch and isinstance(one, (tuple, list)) and id(one) in (same or ()):
             outputs[name] = _of_batch(known[(same or {})[id(one)]])
             continue
+        if batch and _is_strings(one):
+            raise _bad(
+                node,
+                code,
+                f"gave what no batch can hold: field '{name}' is a new {type(one).__name__}, and strings can only be "
+                "returned unchanged, as the list that the function was given: make new strings with .map before "
+                ".batch()",
+            )
         try:
             spec = spec_of(one, f"field '{name}'")
         except HeadraceError as error:
@@ -393,6 +406,29 @@ def _specs(
 def _of_batch(field: Field) -> Spec:
     """Strings or a ragged field of a batch, which functions can only pass on."""
     return Spec(f"ragged {field.dtype}", field.shape) if field.ragged else Spec("strings", (None,))
+
+
+def _strings_of_batch(spec: Spec) -> Spec:
+    """What a declaration for functions of batches means: text and bytes are those of each record."""
+    return Spec("strings", (None,)) if spec.dtype in ("text", "bytes") else spec
+
+
+def _is_strings(value: object) -> bool:
+    """Whether this is a string, or a list or tuple that holds strings."""
+    return isinstance(value, (str, bytes, bytearray)) or (
+        isinstance(value, (list, tuple)) and any(map(_is_strings, value))
+    )
+
+
+def _string_lists(value: Any) -> list[Any]:
+    """The lists and tuples in a batch that hold strings and nothing else."""
+    if isinstance(value, Mapping):
+        return [found for part in value.values() for found in _string_lists(part)]
+    if not isinstance(value, (tuple, list)):
+        return []
+    if value and all(isinstance(part, (str, bytes)) for part in value):
+        return [value]
+    return [found for part in value for found in _string_lists(part)]
 
 
 def _with_names(spec: Spec, before: Spec | None, batch: bool) -> Spec:

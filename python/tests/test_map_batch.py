@@ -97,3 +97,47 @@ def test_a_later_batch_with_new_strings_is_refused() -> None:
 
     with pytest.raises(hr.CodeError, match=r"field 't' is a new value, <class 'list'>.* begins with record 3"):
         list(texts().batch(3).map_batch(sometimes).loader(output="numpy"))
+
+
+@pytest.mark.parametrize(
+    ("fn", "what"),
+    [
+        (lambda b: {"v": b["v"], "tag": "train"}, "'tag' is a new str"),
+        (lambda b: {"v": b["v"], "tag": b"train"}, "'tag' is a new bytes"),
+        (lambda b: {"v": b["v"], "t": [s + "!" for s in b["t"]]}, "'t' is a new list"),
+        (lambda b: {"v": b["v"], "t": tuple(b["t"])}, "'t' is a new tuple"),
+    ],
+)
+def test_new_strings_are_refused_when_types_are_found(fn: Any, what: str) -> None:
+    """They failed where a field was read, as an error of no public class, without a node."""
+    named = hr.range(6).map(lambda x: {"v": x, "t": f"t{x}"})
+    for pipe in (texts(), named):
+        with pytest.raises(hr.CodeError, match=f"gave what no batch can hold: field {what}") as caught:
+            pipe.batch(3).map_batch(fn).loader()
+        assert caught.value.node == "code.map"
+
+
+def test_new_strings_in_items_of_another_structure_are_refused() -> None:
+    pairs = hr.from_dataset([(i, f"t{i}") for i in range(6)])
+    with pytest.raises(hr.CodeError, match="field 'field1' is a new list"):
+        pairs.batch(3).map_batch(lambda b: (b[0], [s + "!" for s in b[1]])).loader()
+    with pytest.raises(hr.CodeError, match="field 'value' is a new list"):
+        hr.from_dataset(["a", "b"]).batch(2).map_batch(lambda b: [s + "!" for s in b]).loader()
+
+
+@pytest.mark.parametrize("outputs", [None, {"v": hr.spec("int64", (None,)), "t": "text"}])
+def test_named_and_declared_strings_are_returned_unchanged(outputs: Any) -> None:
+    """`fields` did not recognize the list that was given, and a text that was declared was one for the batch."""
+    mapped = texts().batch(3).map_batch(lambda v, t: (v * 2, t), fields=["v", "t"], outputs=outputs)
+    whole = texts().batch(3).map_batch(lambda b: {"v": b["v"] * 2, "t": b["t"]}, outputs=outputs)
+    for pipe in (mapped, whole):
+        first, second = pipe.loader(output="numpy")
+        assert first.v.tolist() == [0, 2, 4] and first.t == ["t0", "t1", "t2"] and second.t == ["t3", "t4", "t5"]
+
+
+def test_declared_strings_that_are_new_are_refused() -> None:
+    outputs = {"v": hr.spec("int64", (None,)), "t": "text"}
+    pipe = texts().batch(3).map_batch(lambda b: {"v": b["v"], "t": "train"}, outputs=outputs)
+    with pytest.raises(hr.CodeError, match="field 't' is a new value, <class 'str'>") as caught:
+        list(pipe.loader(output="numpy"))
+    assert caught.value.node == "code.map"
