@@ -84,7 +84,8 @@ class Workers:
     """The place of each worker, or of the loop without workers, in an iterable or in a data set with a state.
 
     next: the worker whose turn it is. given: batches that the loop received from each. states: of its data set
-    after them; None if it has none.
+    after them; None if it has none. ended: the last of these batches was cut short by the end of its stream; its
+    state is from before that batch.
     """
 
     def __init__(self, count: int, size: int) -> None:
@@ -92,26 +93,33 @@ class Workers:
         self.next = 0
         self.given = [0] * max(1, count)
         self.states: list[Any] = [None] * max(1, count)
+        self.ended = [False] * max(1, count)
 
     def take(self, worker: int, made: fetching.Stated) -> Any:
         """A batch of a worker for the loop."""
         self.given[worker] += 1
-        self.states[worker] = made.state
+        self.states[worker], self.ended[worker] = made.state, made.ended
         self.next = (worker + 1) % len(self.given)
         return made.batch
 
     def state(self) -> dict[str, Any]:
         """As part of a state."""
-        return {**vars(self), "given": list(self.given), "states": list(self.states)}
+        return {**vars(self), "given": list(self.given), "states": list(self.states), "ended": list(self.ended)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """The inverse, for as many workers."""
         self.next, self.given, self.states = state["next"], list(state["given"]), list(state["states"])
+        self.ended = self.ended_of(state)
+
+    @staticmethod
+    def ended_of(state: Mapping[str, Any]) -> list[Any]:
+        """`ended` of a state; states of older versions do not have it."""
+        return list(state.get("ended", [False] * len(state["given"])))
 
     @staticmethod
     def is_state(value: Any) -> bool:
         """Whether a part of a state is one of this class."""
-        if not isinstance(value, Mapping) or set(value) != {"count", "size", "next", "given", "states"}:
+        if not isinstance(value, Mapping) or set(value) - {"ended"} != {"count", "size", "next", "given", "states"}:
             return False
         count, given, states = value["count"], value["given"], value["states"]
         return (
@@ -122,6 +130,8 @@ class Workers:
             and all(isinstance(one, int) and one >= 0 for one in given)
             and 0 <= value["next"] < len(given)
             and value["size"] > 0
+            and isinstance(value.get("ended", []), list)
+            and list(map(type, Workers.ended_of(value))) == [bool] * len(given)
         )
 
 
@@ -376,8 +386,8 @@ def _resumes(loader: DataLoader[Any], tracked: bool) -> list[fetching.Resume]:
             param="batch_size",
         )
     return [
-        fetching.Resume(given, workers["size"], one)
-        for given, one in zip(workers["given"], workers["states"], strict=True)
+        fetching.Resume(given, workers["size"], one, ended)
+        for given, one, ended in zip(workers["given"], workers["states"], Workers.ended_of(workers), strict=True)
     ]
 
 

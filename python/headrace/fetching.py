@@ -6,6 +6,7 @@ own, to know and restore their place. Objects of this module go to worker proces
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import hashlib
@@ -33,12 +34,14 @@ class Resume(NamedTuple):
     """The place that a worker resumes from.
 
     given: batches that the loop received from it. size: items of each. state: of its data set after
-    them, as `Source.state` returned it; None if the data set has none.
+    them, as `Source.place` returned it; None if the data set has none. ended: the last of these batches was
+    the end of its stream; `state` is then from before that batch.
     """
 
     given: int
     size: int
     state: dict[str, Any] | None
+    ended: bool = False
 
 
 class Source:
@@ -69,6 +72,10 @@ class Source:
     def state(self) -> dict[str, Any] | None:
         """A copy of the data set's own state in this process; None if it has none."""
         return self._state_of(None)
+
+    def place(self) -> tuple[dict[str, Any] | None, bool]:
+        """`state` and `ended` of a Resume after the batch that was just made."""
+        return self.state(), False
 
     def begin(self) -> None:
         """Restores the state of a map-style data set in this process."""
@@ -215,11 +222,19 @@ class Items(Source):
 
 
 class Stream(Source):
-    """An iterable data set. The first iteration begins at the place to resume from."""
+    """An iterable data set. The first iteration begins at the place to resume from.
+
+    A batch that is cut short has run the data set to its end, where many reset their state for the next pass.
+    Resumed from that state, the worker would start over. Its place is therefore the state before the batch and
+    the fact that it has ended: when resuming, the items of the batch are read again and dropped, which
+    leaves the data set ready for the next epoch.
+    """
 
     def __init__(self, dataset: Any, resumes: Sequence[Resume]) -> None:
         super().__init__(dataset, resumes)
         self._iterator: Any = None
+        self._ended = False
+        self._before: dict[str, Any] | None = None  # the state at the latest place
 
     def __iter__(self) -> Iterator[Any]:
         resume = self._take_resume()
@@ -227,20 +242,40 @@ class Stream(Source):
         if state is not None and "dataset" in state:
             self.dataset.load_state_dict(state["dataset"])
         iterator: Any = iter(self.dataset)
-        self._iterator = iterator
+        self._iterator, self._ended = iterator, False
         if state is not None and "iterator" in state:
             iterator.load_state_dict(state["iterator"])
+        self._before = state if state is not None else self.state()
+        items = itertools.chain(iterator, self._end())
         if resume is not None and state is None:
-            _skip(iterator, resume)
-        return iterator  # type: ignore[no-any-return]
+            _skip(items, resume)
+        elif resume is not None and resume.ended:
+            with contextlib.suppress(Exception):  # no item is wanted
+                _drop(items, resume.size)
+        return iter(()) if resume is not None and resume.ended else items
+
+    def _end(self) -> Iterator[Any]:
+        """No items; notes that those before it have ended."""
+        self._ended = True
+        yield from ()
 
     def state(self) -> dict[str, Any] | None:
         return self._state_of(self._iterator)
 
+    def place(self) -> tuple[dict[str, Any] | None, bool]:
+        if not self._ended:
+            self._before = self.state()
+        return self._before, self._ended
 
-def _skip(iterator: Iterator[Any], resume: Resume) -> None:
+
+def _drop(items: Iterator[Any], count: int) -> int:
+    """Reads up to `count` items. Returns how many there were."""
+    return sum(1 for _ in itertools.islice(items, count))
+
+
+def _skip(items: Iterator[Any], resume: Resume) -> None:
     """Makes the items before the place again. The last batch may have been a small one."""
-    read = sum(1 for _ in itertools.islice(iterator, resume.given * resume.size))
+    read = _drop(items, resume.given * resume.size)
     if read <= (resume.given - 1) * resume.size:
         raise StateMismatchError(
             f"the dataset ends before batch {resume.given}, after which the state was saved; it has {read} items",
@@ -249,24 +284,24 @@ def _skip(iterator: Iterator[Any], resume: Resume) -> None:
 
 
 class Stated:
-    """A batch on its way to the loop, with the state of the data set after it."""
+    """A batch on its way to the loop, with the place of its worker after it."""
 
-    def __init__(self, batch: Any, state: dict[str, Any] | None) -> None:
-        self.batch, self.state = batch, state
+    def __init__(self, batch: Any, state: dict[str, Any] | None, ended: bool) -> None:
+        self.batch, self.state, self.ended = batch, state, ended
 
     def pin_memory(self) -> Stated:
         """torch calls this."""
-        return Stated(_utils.pin_memory.pin_memory(self.batch), self.state)
+        return Stated(_utils.pin_memory.pin_memory(self.batch), self.state, self.ended)
 
 
 class Collate:
-    """A collate_fn whose batches carry the state of the data set."""
+    """A collate_fn whose batches carry the place of their worker."""
 
     def __init__(self, collate: Callable[[Any], Any], source: Source) -> None:
         self._collate, self._source = collate, source
 
     def __call__(self, items: Any) -> Stated:
-        return Stated(self._collate(items), self._source.state())
+        return Stated(self._collate(items), *self._source.place())
 
 
 class Start:

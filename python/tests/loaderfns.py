@@ -210,6 +210,31 @@ class Generating(Stream):
         self.start = state["at"]
 
 
+class Resetting(Stream):
+    """A generator whose data set has another order in each epoch, and at the end of one a state that begins the next,
+    as in torchdata's README."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.at = self.epoch = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        info = get_worker_info()
+        numbers = np.random.default_rng(self.epoch).permutation(self.count).tolist()
+        if info is not None:
+            numbers = [n for at, n in enumerate(numbers) if min(at % 5, info.num_workers - 1) == info.id]
+        for number in numbers[self.at :]:
+            self.at += 1
+            yield number
+        self.at, self.epoch = 0, self.epoch + 1
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"at": self.at, "epoch": self.epoch}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.at, self.epoch = state["at"], state["epoch"]
+
+
 class Remembering(Items):
     """A map-style data set whose state is the generator of its worker."""
 

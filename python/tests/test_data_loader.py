@@ -511,6 +511,60 @@ def test_states_of_datasets_are_those_of_the_place(kind: Any, workers: str, rng:
         assert equal(*resumed(lambda: DataLoader(kind(19), **options), rng.randrange(2**60), stop))
 
 
+@pytest.mark.parametrize("kind", [loaderfns.Resetting, loaderfns.Generating, loaderfns.Positions, loaderfns.Stream])
+@pytest.mark.parametrize("workers", [0, 2, 3])
+def test_a_worker_that_has_ended_does_not_start_over(kind: Any, workers: int, rng: random.Random) -> None:
+    """Its last batch was cut short, and by then its data set may have been reset for the next epoch, which begins as
+    without the interruption."""
+    options: dict[str, Any] = {"batch_size": rng.choice([2, 3, 4, 50]), "num_workers": workers, "collate_fn": numbers}
+    if workers:
+        options |= {"persistent_workers": rng.random() < 0.5, "in_order": rng.random() < 0.5}
+    options |= rng.choice([{}, {}, {"drop_last": True}, {"batch_size": None, "collate_fn": None}])
+    print(options)
+    ordered = options.get("in_order", True)
+
+    def made(batches: list[Any]) -> list[Any]:
+        if options["batch_size"] is None:
+            batches = [numbers([one]) for one in batches]
+        return batches if ordered else sorted(batches)
+
+    loader = DataLoader(kind(23), **options)
+    states, whole = [], []
+    for batch in loader:
+        whole.append(batch)
+        states.append(json.loads(json.dumps(loader.state_dict())))
+    following = made(list(loader))
+    for stop in {len(whole), rng.randint(1, max(1, len(whole))), len(whole) - 1} if states else ():
+        again = DataLoader(kind(23), **options)
+        if stop > 0:
+            again.load_state_dict(states[stop - 1])
+        run = iter(again)
+        some = list(itertools.islice(run, rng.randrange(2)))
+        if some and rng.random() < 0.5:  # as often as it is interrupted
+            state, again = again.state_dict(), DataLoader(kind(23), **options)
+            again.load_state_dict(state)
+            run = iter(again)
+        assert made(some + list(run)) == made(whole[stop:])
+        assert made(list(again)) == following
+
+
+def numbers(items: list[Any]) -> list[int]:
+    """Of items of any data set, without what they drew."""
+    return [int(one[0]) if isinstance(one, (tuple, list)) else int(one) for one in items]
+
+
+def test_states_without_ends_of_workers_are_read() -> None:
+    """Those that older versions saved."""
+    loader = DataLoader(loaderfns.Positions(23), 2, num_workers=2)
+    run = iter(loader)
+    head = list(itertools.islice(run, 3))
+    state = loader.state_dict()
+    assert state["workers"].pop("ended") == [False, False]
+    again = DataLoader(loaderfns.Positions(23), 2, num_workers=2)
+    again.load_state_dict(state)
+    assert len(head) + len(list(again)) == len(list(DataLoader(loaderfns.Positions(23), 2, num_workers=2)))
+
+
 def test_a_loaded_state_ends_the_epoch_of_persistent_workers(rng: random.Random) -> None:
     loader = DataLoader(loaderfns.Positions(23), 2, **WORKERS["kept"])
     list(loader)
@@ -623,6 +677,13 @@ def test_an_iterable_that_became_shorter_is_refused(workers: int) -> None:
         (lambda s: {**s, "ahead": ["x"]}, "ahead is"),
         (lambda s: {**s, "workers": {}}, "workers is"),
         (lambda s: {**s, "workers": {"count": 2, "size": 1, "next": 0, "given": [1], "states": [None]}}, "workers is"),
+        (
+            lambda s: {
+                **s,
+                "workers": {"count": 0, "size": 1, "next": 0, "given": [1], "states": [None], "ended": [0]},
+            },
+            "workers is",
+        ),
         (lambda s: {**s, "base_seed": None}, "base_seed is None"),
         (lambda s: {**s, "generator": "xyz"}, "not hexadecimal"),
         (lambda s: {**s, "generator": ""}, "yielded is 1"),
