@@ -293,8 +293,8 @@ keep_items(struct ext_code *code, PyObject *items, uint64_t *indices, size_t cou
     if (items != NULL && (!PyList_Check(items) || (size_t)PyList_Size(items) != count)) {
         PyErr_Format(
             PyExc_TypeError,
-            "__getitems__ was asked for %zu items, and returned %R of length %zd", count,
-            (PyObject *)Py_TYPE(items), PyObject_Size(items));
+            "__getitems__ must return a list of %zu items; it returned %R of length %zd",
+            count, (PyObject *)Py_TYPE(items), PyObject_Size(items));
         Py_DECREF(items);
         return -1;
     }
@@ -353,6 +353,26 @@ static PyObject *take_item(struct ext_call *frame, struct ext_code *code)
     return item;
 }
 
+/* Takes the record's item if it was made with others, and returns whether it did. An item
+ * that does not convert is made again by itself: which items are made with others depends
+ * on the threads, and which records are bad must not. False with an exception that is no
+ * record's. */
+static bool
+take_several(struct ext_call *frame, struct ext_state *state, struct ext_code *code)
+{
+    static const struct ext_inputs nothing = {0};
+    PyObject *item = take_item(frame, code);
+    bool taken;
+
+    if (item == NULL)
+        return false;
+    taken = take_outputs(state, frame->call, item, &nothing, NULL) == HR_OK;
+    if (!taken && PyErr_Occurred() != NULL && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear();
+    Py_DECREF(item);
+    return taken;
+}
+
 /* Returns an item of a list without a call; other code has no list. */
 static PyObject *
 make_record(struct ext_call *frame, struct ext_code *code, PyObject *function)
@@ -360,9 +380,7 @@ make_record(struct ext_call *frame, struct ext_code *code, PyObject *function)
     uint64_t index = hr_code_index(frame->call);
     PyObject *number, *value = list_item(code->list, index);
 
-    if (value == NULL && code->several != NULL)
-        value = take_item(frame, code);
-    if (value != NULL || PyErr_Occurred() != NULL)
+    if (value != NULL)
         return value;
     number = PyLong_FromUnsignedLongLong(index);
     if (number == NULL)
@@ -377,9 +395,14 @@ call_source(struct ext_call *frame, struct ext_state *state, struct ext_code *co
             PyObject *function, struct hr_error *reterr)
 {
     static const struct ext_inputs nothing = {0};
-    PyObject *value = make_record(frame, code, function);
+    PyObject *value;
     enum hr_err result;
 
+    if (code->several != NULL && take_several(frame, state, code))
+        return HR_OK;
+    if (PyErr_Occurred() != NULL)
+        return HR_ERR_ARGUMENT;
+    value = make_record(frame, code, function);
     if (value == NULL)
         return says_end() ? HR_ERR_END : HR_ERR_ARGUMENT;
     result = take_outputs(state, frame->call, value, &nothing, reterr);

@@ -95,10 +95,11 @@ def from_dataset(
             tuples, named tuples, lists and dicts of them, nested as item 0 is. A list of numbers
             is an array. Batches have the structure of the items. If it has `__getitems__`, as Hugging Face
             datasets do, that is called with the list of all records that a thread makes next, unless
-            `seed_globals`. Hugging Face datasets of numbers, text, bytes and lists of numbers without None,
-            in the default format or NumPy's, are read from their Arrow memory, without Python. What is
-            None in all of their items (the path of embedded pictures) is left out. Their class labels
-            keep the names of their classes.
+            `seed_globals`. It returns a list of their items, or another sequence such as an array whose rows
+            they are; if it raises or returns anything else, they are read one by one. Hugging Face datasets
+            of numbers, text, bytes and lists of numbers without None, in the default format or NumPy's, are
+            read from their Arrow memory, without Python. What is None in all of their items (the path of
+            embedded pictures) is left out. Their class labels keep the names of their classes.
         names: names of the fields, or of those of a dict that are wanted. Batches are mappings
             then. By default fields are called by the keys of dicts and names of named tuples,
             "image" and "label" in pairs of a picture and a number, "field0", ... in other tuples,

@@ -5,7 +5,8 @@ Apart from dataset.py, because a worker imports this module and little else of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import key_columns
@@ -20,11 +21,12 @@ class DatasetCall(Holder):
     error here, not the end, since the length is known.
     """
 
-    __slots__ = ("_columns", "_items", "arrow")
+    __slots__ = ("_columns", "_items", "_warned", "arrow")
 
     def __init__(self, dataset: Any, items: Structure | None, arrow: object = None) -> None:
         self.dataset, self._items = dataset, items
         self.arrow = arrow  # its rows, which the engine then reads without calling this
+        self._warned = False  # of what `__getitems__` returns
         self._columns = key_columns.of(dataset, () if items is None else leaves(items))
 
     def __reduce__(self) -> Any:
@@ -56,7 +58,37 @@ class DatasetCall(Holder):
         return None if getattr(self.dataset, "__getitems__", None) is None else self._several
 
     def _several(self, indices: list[int]) -> list[Any]:
-        items = self.dataset.__getitems__(indices)
-        if self._items is None or not isinstance(items, (list, tuple)):
-            return list(items) if isinstance(items, tuple) else items
-        return [split(self._items, item) for item in items]
+        """Raises TypeError, after a warning, for anything but one item for each index. The engine then makes the
+        records one by one, as after an exception of `__getitems__`."""
+        made = self.dataset.__getitems__(indices)
+        items = made if type(made) is list and len(made) == len(indices) else _items(made, len(indices))
+        if items is None:
+            raise self._refused(made, len(indices))
+        return items if self._items is None else [split(self._items, item) for item in items]
+
+    def _refused(self, made: Any, count: int) -> TypeError:
+        kind = type(made)
+        try:
+            length = f" of length {len(made)}"
+        except TypeError:
+            length = ""
+        text = (
+            f"{type(self.dataset).__name__}.__getitems__ was asked for {count} items and returned {kind.__module__}."
+            f"{kind.__qualname__}{length}, so items are read one by one: return a list of {count} items"
+        )
+        if not self._warned:
+            self._warned = True
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        return TypeError(text)
+
+
+def _items(made: Any, count: int) -> list[Any] | None:
+    """The items of a sequence, such as a tuple or the rows of an array or tensor; None for anything else."""
+    columns = ("keys", "iloc", "column_names", "columns")  # found by names, not numbers
+    named = getattr(getattr(made, "dtype", None), "names", None) is not None  # rows of a structured array
+    if isinstance(made, (Mapping, str, bytes)) or named or any(hasattr(made, one) for one in columns):
+        return None
+    try:
+        return [made[at] for at in range(count)] if len(made) == count else None
+    except (TypeError, LookupError):
+        return None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 import headrace as hr
 
@@ -43,6 +46,39 @@ class Short(Several):
 class Columns(Several):
     def __getitems__(self, indices: list[int]) -> Any:
         return {"x": indices, "y": indices}
+
+
+class Matrix(Several):
+    """A matrix whose rows are no tuples."""
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        return np.array(super().__getitems__(indices))
+
+
+class Mixed(Several):
+    """A list of pairs whose second part is a text in some."""
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        return [(x, str(y) if x % 7 else y) for x, y in super().__getitems__(indices)]
+
+
+class Numbers(Several):
+    """Numbers, of which `returns` makes what __getitems__ returns. Item 37 cannot be read."""
+
+    def __init__(self, count: int, returns: Callable[[list[int]], Any]) -> None:
+        super().__init__(count)
+        self.returns = returns
+
+    def __getitem__(self, at: int) -> Any:
+        if at == 37:
+            raise ValueError("item 37 is torn")
+        return at
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        if 37 in indices:
+            raise ValueError("an item is torn")
+        self.asked.append(len(indices))
+        return self.returns(indices)
 
 
 class Drawing(Several):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ import pytest
 
 import headrace as hr
 from headrace.dataset_call import DatasetCall
-from severalfns import Columns, Damaged, Drawing, Several, Short, Stopping
+from severalfns import Columns, Damaged, Drawing, Matrix, Mixed, Numbers, Several, Short, Stopping
 
 
 def _records(pipe: hr.Pipeline, **options: Any) -> list[tuple[int, float]]:
@@ -50,11 +53,72 @@ def test_a_bad_item_is_found_among_the_others(variant: Any) -> None:
     assert [x for x, _ in got] == [i for i in range(200) if i != 37]
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("variant", ["threads", "processes"])
 @pytest.mark.parametrize("kind", [Short, Columns])
-def test_anything_but_one_item_for_each_is_an_error(variant: Any, kind: Any) -> None:
-    with pytest.raises(TypeError, match=r"__getitems__ was asked for \d+ items, and returned"):
-        _records(hr.from_dataset(kind(500), variant=variant).batch(100), threads=1)
+def test_without_one_item_for_each_they_are_read_one_by_one(variant: Any, kind: Any) -> None:
+    got = _records(hr.from_dataset(kind(500), variant=variant).batch(100), threads=1)
+    assert got == [(i, float(i * i)) for i in range(500)]
+
+
+def _left(data: Numbers, threads: int) -> list[int]:
+    loader = hr.from_dataset(data).batch(8).loader(output="numpy", threads=threads, on_error="skip")
+    return [x for batch in loader for x in np.asarray(batch).tolist()]
+
+
+SEQUENCES: dict[str, Callable[[list[int]], Any]] = {
+    "array": np.array,
+    "tuple": tuple,
+    "array of int32": lambda indices: np.array(indices, np.int32),
+    "tensor": lambda indices: pytest.importorskip("torch").tensor(indices),
+}
+OTHERS: dict[str, Callable[[list[int]], Any]] = {
+    "short": lambda indices: np.array(indices[1:]),
+    "long": lambda indices: [*indices, 0],
+    "dict": dict.fromkeys,
+    "set": set,
+    "iterator": iter,
+    "number": lambda indices: np.int32(3),
+    "text": lambda indices: "a" * len(indices),
+    "None": lambda indices: None,
+}
+
+
+@pytest.mark.parametrize("kind", [*SEQUENCES, *OTHERS])
+def test_the_same_records_survive_with_any_number_of_threads(kind: str) -> None:
+    """Whatever __getitems__ returns: items of a sequence are taken, for anything else they are read one by one."""
+    for threads in (0, 1, 2, 4):
+        data = Numbers(203, {**SEQUENCES, **OTHERS}[kind])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert _left(data, threads) == [i for i in range(203) if i != 37]
+        assert data.asked
+        words = [str(one.message) for one in caught if one.category is RuntimeWarning]
+        assert len(words) == (kind in OTHERS), words
+        for text in words:
+            assert re.search(
+                r"Numbers.__getitems__ was asked for (\d+) items and returned .*: return a list of \1 items", text
+            )
+
+
+@pytest.mark.parametrize("variant", ["threads", "processes"])
+@pytest.mark.parametrize("kind", [Matrix, Mixed])
+def test_items_that_do_not_convert_are_read_one_by_one(kind: Any, variant: Any) -> None:
+    for threads in (0, 1, 4):
+        pipe = hr.from_dataset(kind(203), variant=variant).batch(8)
+        assert _records(pipe, threads=threads, on_error="skip") == [(i, float(i * i)) for i in range(203)]
+
+
+def test_tables_are_no_sequences_of_rows() -> None:
+    pa = pytest.importorskip("pyarrow")
+    pd = pytest.importorskip("pandas")
+    for returns in (
+        lambda ii: pa.table({str(i): ii for i in range(len(ii))}),
+        lambda ii: pd.Series(ii, index=ii[::-1]),
+        lambda ii: np.array([(i,) for i in ii], [("x", "i8")]),
+    ):
+        with pytest.warns(RuntimeWarning, match="read one by one"):
+            assert _left(Numbers(50, returns), 1) == [i for i in range(50) if i != 37]
 
 
 def test_several_records_have_no_generator() -> None:
