@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from . import key_columns
@@ -251,14 +251,15 @@ def from_columns(
 
 def _columns(given: Any, names: Sequence[str] | None, what: str) -> Columns:
     if isinstance(given, Mapping):
+        _keys(map(str, given), names, what)
         return _of_arrays(_chosen({str(key): value for key, value in given.items()}, names, what), what)
     if isinstance(given, np.ndarray) and given.dtype.names is not None:
         return _of_arrays(_chosen({key: given[key] for key in given.dtype.names}, names, what), what)
     if hasattr(given, "iloc") and hasattr(given, "columns"):
-        chosen = _chosen(_keys(given, what), names, what)
+        chosen = _chosen(_keys(given.columns, names, what), names, what)
         return _of_arrays({key: _of_pandas(given[key], key, what) for key in chosen}, what)
     if all(hasattr(given, one) for one in ("count_rows", "schema", "take")):
-        return Stored(given, tuple(_chosen({key: key for key in given.schema.names}, names, what)))
+        return Stored(given, tuple(_chosen(_keys(given.schema.names, names, what), names, what)))
     arrow = any(hasattr(given, one) for one in ("to_arrow", "__arrow_c_stream__", "__arrow_c_array__"))
     if arrow and (hasattr(given, "columns") or not hasattr(given, "to_numpy")):  # no Series and no Array
         return _of_arrow(given, names, what)
@@ -275,11 +276,13 @@ def _columns(given: Any, names: Sequence[str] | None, what: str) -> Columns:
     )
 
 
-def _keys(frame: Any, what: str) -> dict[str, Any]:
-    keys = {key: key for key in frame.columns}
-    if len(keys) < len(frame.columns):
-        twice = next(key for at, key in enumerate(frame.columns) if key in list(frame.columns)[:at])
-        raise ArgumentError(f"{what}: two columns are called {twice!r}; rename one", param="columns")
+def _keys(columns: Iterable[Any], names: Sequence[str] | None, what: str) -> dict[Any, Any]:
+    """{name: name} of all columns. ArgumentError if two that are wanted have the same name."""
+    keys: dict[Any, Any] = {}
+    for key in columns:
+        if key in keys and (names is None or key in names):
+            raise ArgumentError(f"{what}: two columns are called {key!r}; rename one", param="columns")
+        keys[key] = key
     return keys
 
 
@@ -299,14 +302,8 @@ def _array(column: Any, name: str, what: str) -> np.ndarray:
     masked = int(np.ma.getmaskarray(column).sum()) if isinstance(column, np.ma.MaskedArray) else 0
     if masked:
         raise _missing(what, name, masked, "array.filled(0)", "values")
-    if hasattr(column, "detach"):  # a torch tensor, perhaps with a gradient or on a GPU
-        column = column.detach().cpu()
-        if str(column.dtype) == "torch.bfloat16":
-            raise DtypeError(
-                f"{what}: column {name} is of bfloat16, which NumPy does not have: give column.float(), or "
-                "hr.from_dataset a TensorDataset",
-                param="columns",
-            )
+    if hasattr(column, "detach"):
+        column = _of_torch(column, name, what)
     try:
         listed = isinstance(column, Sequence) and not isinstance(column, (str, bytes, bytearray, memoryview))
         array = _listed(column, name, what) if listed else np.asarray(column)
@@ -365,6 +362,25 @@ def _whole(column: Sequence[Any], array: np.ndarray, name: str, what: str) -> np
     return array if array.dtype == np.uint64 else exact.astype(np.int64)
 
 
+def _of_torch(column: Any, name: str, what: str) -> np.ndarray:
+    """The array of a tensor of torch or like torch's, perhaps with a gradient, on a GPU, or conjugated or negated when
+    it is read."""
+    if str(column.dtype) == "torch.bfloat16":
+        raise DtypeError(
+            f"{what}: column {name} is of bfloat16, which NumPy does not have: give column.float(), or "
+            "hr.from_dataset a TensorDataset",
+            param="columns",
+        )
+    try:
+        column = column.detach()
+        if hasattr(column, "resolve_conj"):
+            column = column.resolve_conj().resolve_neg()
+        return np.asarray(column.cpu())
+    except (TypeError, RuntimeError) as error:  # sparse, without values, of a type that NumPy does not have
+        reason = str(error).partition("\n")[0]
+        raise ArgumentError(f"{what}: column {name} cannot be read as an array: {reason}", param="columns") from None
+
+
 def _of_arrays(given: Mapping[str, Any] | Sequence[Any], what: str) -> Columns:
     names = tuple(given) if isinstance(given, Mapping) else None
     columns = list(given.values() if isinstance(given, Mapping) else given)
@@ -407,7 +423,7 @@ def _of_arrow(given: Any, names: Sequence[str] | None, what: str) -> Columns:
     table = given if isinstance(given, pyarrow.Table) else None
     if table is None:
         table = given.to_arrow() if hasattr(given, "to_arrow") else pyarrow.table(given)
-    table = table.select(list(_chosen({key: key for key in table.column_names}, names, what)))
+    table = table.select(list(_chosen(_keys(table.column_names, names, what), names, what)))
     for key, column in zip(table.column_names, table.columns, strict=True):
         if column.null_count:
             raise _missing(what, key, column.null_count, "table.drop_null()")

@@ -88,6 +88,31 @@ def test_torch_tensors() -> None:
         hr.from_columns({"w": weights.bfloat16()})
 
 
+def test_views_of_torch_tensors() -> None:
+    """Conjugated and negated when they are read."""
+    torch = pytest.importorskip("torch")
+    values = torch.arange(6) * 1j
+    for column in (torch._neg_view(torch.arange(6.0)), values.conj().imag):
+        (batch,) = hr.from_columns({"x": column}).batch(6).loader(output="numpy")
+        assert batch["x"].tolist() == [0, -1, -2, -3, -4, -5]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+def test_torch_tensors_that_are_no_arrays_are_named() -> None:
+    torch = pytest.importorskip("torch")
+    for column, words in (
+        (torch.eye(3).to_sparse(), r"to_dense\(\)"),
+        (torch.eye(3).to_sparse_csr(), r"to_dense\(\)"),
+        (torch.ones(3, device="meta"), "no data"),
+        (torch.ones(3, dtype=torch.float8_e5m2), "Float8"),
+    ):
+        for given, name in (({"w": column}, "w"), ((np.ones(3), column), "1")):
+            with pytest.raises(
+                hr.ArgumentError, match=rf"from_columns\(.*: column {name} cannot be read as an array: .*{words}"
+            ):
+                hr.from_columns(given)
+
+
 @pytest.mark.parametrize("how", ["table", "batch", "chunks"])
 def test_arrow_tables_are_read_in_place(how: str, rng: random.Random) -> None:
     pa = pytest.importorskip("pyarrow")
@@ -258,6 +283,28 @@ def test_lists_of_several_kinds_are_refused(given: Any, words: str) -> None:
         hr.from_columns({"d": given})
     with pytest.raises(hr.ArgumentError, match="column 'd' has no value in 1 rows"):
         hr.from_columns({"d": [*given, None]})
+
+
+@pytest.mark.parametrize("how", ["table", "batch", "stored"])
+def test_two_columns_of_one_name(how: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4]), pa.array([5, 6])], names=["a", "a", "b"])
+    given = {
+        "table": lambda: table,
+        "batch": lambda: table.to_batches()[0],
+        "stored": lambda: pytest.importorskip("pyarrow.dataset").dataset(table),
+    }[how]()
+    for names in (None, ["b", "a"]):
+        with pytest.raises(hr.ArgumentError, match="two columns are called 'a'; rename one"):
+            hr.from_columns(given, names=names)
+    if how == "table":
+        (batch,) = hr.from_columns(given, names=["b"]).batch(2).loader(output="numpy")
+        assert batch["b"].tolist() == [5, 6]
+
+
+def test_keys_of_a_dict_that_are_one_name() -> None:
+    with pytest.raises(hr.ArgumentError, match="two columns are called '1'"):
+        hr.from_columns({1: np.ones(3), "1": np.zeros(3)})
 
 
 def test_a_column_that_is_not_there() -> None:
