@@ -470,11 +470,29 @@ TEST(pipes_and_loops_in_a_folder_are_ignored)
     CHECK_EQ_INT(symlink("..", path), 0);
     snprintf(path, sizeof path, "%s/self.jpg", dir);
     CHECK_EQ_INT(symlink(path, path), 0);
-    snprintf(path, sizeof path, "%s/nowhere.jpg", dir);
-    CHECK_EQ_INT(symlink("/nonexistent/photo.jpg", path), 0);
     o = outcome_run(&job);
     if (o->code != HR_ERR_END)
         check_failed(__FILE__, __LINE__, "%s", o->error.message);
+    CHECK_EQ_INT(o->records, 2);
+    outcome_free(o);
+}
+
+TEST(a_link_that_leads_nowhere_is_a_bad_record)
+{
+    const char *dir = folder();
+    struct outcome_job job = job_of(dir);
+    struct outcome *o;
+    char path[800];
+
+    snprintf(path, sizeof path, "%s/nowhere.jpg", dir);
+    CHECK_EQ_INT(symlink("/nonexistent/photo.jpg", path), 0);
+    o = outcome_run(&job);
+    CHECK_EQ_STR(o->error.node, "photos");
+    CHECK_HAS(o->error.message, "nowhere.jpg: No such file");
+    outcome_free(o);
+    job.options.on_error = HR_ON_ERROR_SKIP;
+    o = outcome_run(&job);
+    CHECK_ERR(HR_ERR_END, o->code);
     CHECK_EQ_INT(o->records, 2);
     outcome_free(o);
 }
