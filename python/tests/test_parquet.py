@@ -46,9 +46,7 @@ def test_nulls_are_filled(name: str) -> None:
     assert rows(hr.parquet(CORPUS / name), on_error="skip") == [wanted[0], wanted[4]] * 3
 
 
-@pytest.mark.parametrize(
-    ("column", "value"), [("i", 300), ("f", 1e39), ("f", "1e400"), ("b", 2)]
-)
+@pytest.mark.parametrize(("column", "value"), [("i", 300), ("f", 1e39), ("f", "1e400"), ("b", 2)])
 def test_what_a_column_cannot_hold_fills_nothing(column: str, value: float | str) -> None:
     with pytest.raises(hr.ArgumentError, match=f'is no value of column "{column}"'):
         rows(hr.parquet(CORPUS / "gzip", columns=[column], fill={column: value}))
