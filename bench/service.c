@@ -3,8 +3,9 @@
  * worker and client on a core each, vs. a bare TCP stream of the same bytes.
  *
  * Batches are 256 images of 224x224x3 levels (38.5 MB) or single records of 1000 bytes,
- * from .npy files in the page cache. The client reads every byte in place, and so does
- * the reader of the bare stream. A worker also makes what it sends: "bare, made" copies
+ * from .npy files in the page cache. The client reads every byte in place, and so do
+ * the readers of the bare streams: TCP, TLS by OpenSSL, and shared memory that the sender
+ * fills with what a worker makes. A worker also makes what it sends: "bare, made" copies
  * each batch from the file before it sends it, and "the worker's graph alone" is a run
  * without a service on the worker's core. With TLS, the certificate is made by the
  * command openssl. Four runs of the same batches, each as fast as one, share what the
@@ -29,6 +30,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef HR_TLS
+#include <openssl/ssl.h>
+#endif
 
 #define IMAGE_BYTES ((size_t)224 * 224 * 3)
 #define BATCH 256
@@ -138,12 +143,14 @@ static void data_path(const struct what *what, char *path, size_t room)
 
 /* ---- processes ---- */
 
+/* One of the CPUs that the benchmark was given. */
 static void pin(int which)
 {
-    cpu_set_t all, one;
+    static cpu_set_t all;
+    cpu_set_t one;
     int at = 0;
 
-    if (sched_getaffinity(0, sizeof all, &all) != 0)
+    if (CPU_COUNT(&all) == 0 && sched_getaffinity(0, sizeof all, &all) != 0)
         bench_die("cannot choose CPUs");
     CPU_ZERO(&one);
     for (int i = 0; i < CPU_SETSIZE; i++)
@@ -236,10 +243,84 @@ static void local(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 }
 
-static void send_all(int fd, const char *data, size_t bytes)
+/* A socket, with TLS if `secure`. The sender has the certificate of start_secure(). */
+struct stream {
+    int fd;
+    bool secure;
+#ifdef HR_TLS
+    SSL *ssl;
+#endif
+};
+
+#ifdef HR_TLS
+static void shake(struct stream *stream, bool sender)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_method());
+    char cert[4096], key[4096];
+
+    bench_path(cert, sizeof cert, "service-tls.crt");
+    bench_path(key, sizeof key, "service-tls.key");
+    if (context == NULL || SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
+        SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") != 1 ||
+        (sender && (SSL_CTX_use_certificate_chain_file(context, cert) != 1 ||
+                    SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)))
+        bench_die("TLS cannot be set up");
+    stream->ssl = SSL_new(context);
+    SSL_CTX_free(context);
+    if (stream->ssl == NULL || SSL_set_fd(stream->ssl, stream->fd) != 1 ||
+        (sender ? SSL_accept(stream->ssl) : SSL_connect(stream->ssl)) != 1)
+        bench_die("TLS does not connect");
+}
+
+static ssize_t secure_send(const struct stream *stream, const char *data, size_t bytes)
+{
+    return SSL_write(stream->ssl, data, bytes < 1 << 20 ? (int)bytes : 1 << 20);
+}
+
+static ssize_t secure_receive(const struct stream *stream, char *to, size_t bytes)
+{
+    return SSL_read(stream->ssl, to, bytes < 1 << 20 ? (int)bytes : 1 << 20);
+}
+
+static void stream_close(const struct stream *stream)
+{
+    if (stream->secure)
+        SSL_free(stream->ssl);
+    close(stream->fd);
+}
+#else
+static void shake(struct stream *stream, bool sender)
+{
+    (void)stream;
+    (void)sender;
+    bench_die("there is no TLS in this build");
+}
+
+static ssize_t secure_send(const struct stream *stream, const char *data, size_t bytes)
+{
+    (void)stream;
+    (void)data;
+    (void)bytes;
+    return -1;
+}
+
+static ssize_t secure_receive(const struct stream *stream, char *to, size_t bytes)
+{
+    (void)to;
+    return secure_send(stream, NULL, bytes);
+}
+
+static void stream_close(const struct stream *stream)
+{
+    close(stream->fd);
+}
+#endif
+
+static void send_all(const struct stream *stream, const char *data, size_t bytes)
 {
     while (bytes > 0) {
-        ssize_t done = send(fd, data, bytes, MSG_NOSIGNAL);
+        ssize_t done = stream->secure ? secure_send(stream, data, bytes)
+                                      : send(stream->fd, data, bytes, MSG_NOSIGNAL);
 
         if (done <= 0)
             _exit(0);
@@ -248,37 +329,43 @@ static void send_all(int fd, const char *data, size_t bytes)
     }
 }
 
-static void send_stream(const struct what *what, const char *path, int port, bool make)
+static void
+send_stream(const struct what *what, const char *path, int port, bool make, bool secure)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     size_t bytes = what->item_bytes * what->items, message = what->message;
-    int fd = socket(AF_INET, SOCK_STREAM, 0), file = open(path, O_RDONLY);
+    struct stream stream = {.fd = socket(AF_INET, SOCK_STREAM, 0), .secure = secure};
+    int file = open(path, O_RDONLY);
     char *ring[RING];
 
-    local(fd);
+    local(stream.fd);
     for (int i = 0; i < RING; i++) {
         ring[i] = malloc(message);
         if (ring[i] == NULL || pread(file, ring[i], message, 128) != (ssize_t)message)
             _exit(1);
     }
-    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
+    if (connect(stream.fd, (struct sockaddr *)&to, sizeof to) != 0)
         _exit(1);
+    if (secure)
+        shake(&stream, true);
     for (size_t at = 0, turn = 0;; at += message, turn++) {
         char *from = ring[turn % RING];
 
         at = at + message > bytes ? 0 : at;
         if (make && pread(file, from, message, (off_t)(128 + at)) != (ssize_t)message)
             _exit(1);
-        send_all(fd, from, message);
+        send_all(&stream, from, message);
     }
 }
 
-static void receive(int fd, char *to, size_t bytes)
+static void receive(const struct stream *stream, char *to, size_t bytes)
 {
     while (bytes > 0) {
-        ssize_t got = recv(fd, to, bytes < 1 << 20 ? bytes : 1 << 20, 0);
+        ssize_t got = stream->secure
+                          ? secure_receive(stream, to, bytes)
+                          : recv(stream->fd, to, bytes < 1 << 20 ? bytes : 1 << 20, 0);
 
         if (got <= 0)
             bench_die("the bare stream ended");
@@ -287,11 +374,13 @@ static void receive(int fd, char *to, size_t bytes)
     }
 }
 
-static void bare(struct bench *bench, const char *row, const struct what *what, bool make)
+static void bare(struct bench *bench, const char *row, const struct what *what, bool make,
+                 bool secure)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int listener = socket(AF_INET, SOCK_STREAM, 0), fd;
+    struct stream stream = {.secure = secure};
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
     socklen_t room = sizeof at;
     size_t batch = what->batch * what->item_bytes, message = what->message;
     size_t warm = what->warm * batch / message, count = what->count * batch / message;
@@ -308,7 +397,7 @@ static void bare(struct bench *bench, const char *row, const struct what *what, 
     if (sender == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         pin(0);
-        send_stream(what, path, ntohs(at.sin_port), make);
+        send_stream(what, path, ntohs(at.sin_port), make, secure);
         _exit(0);
     }
     for (int i = 0; i < RING; i++) {
@@ -317,14 +406,16 @@ static void bare(struct bench *bench, const char *row, const struct what *what, 
             bench_die("out of memory");
         memset(ring[i], 1, message);
     }
-    fd = accept(listener, NULL, NULL);
-    local(fd);
+    stream.fd = accept(listener, NULL, NULL);
+    local(stream.fd);
+    if (secure)
+        shake(&stream, false);
     for (size_t i = 0; i < warm + count; i++) {
         if (i == warm) {
             wall = bench_now();
             cpu = bench_cpu_seconds() + bench_cpu_of(sender);
         }
-        receive(fd, ring[i % RING], message);
+        receive(&stream, ring[i % RING], message);
         read_all(ring[i % RING], message);
     }
     add(bench, row, what, bench_now() - wall,
@@ -332,8 +423,96 @@ static void bare(struct bench *bench, const char *row, const struct what *what, 
     stop(&(struct process){.pid = sender});
     for (int i = 0; i < RING; i++)
         free(ring[i]);
-    close(fd);
+    stream_close(&stream);
     close(listener);
+}
+
+/* ---- bare shared memory ---- */
+
+/* Slots that two processes share. A byte in a pipe is a slot that is full, or free. */
+struct slots {
+    char *ring[RING];
+    int full[2], free[2];
+};
+
+static void open_slots(struct slots *slots, size_t message)
+{
+    for (int i = 0; i < RING; i++) {
+        slots->ring[i] = mmap(NULL, message, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (slots->ring[i] == MAP_FAILED)
+            bench_die("out of memory");
+    }
+    if (pipe(slots->full) != 0 || pipe(slots->free) != 0 ||
+        write(slots->free[1], "0123", RING) != RING)
+        bench_die("cannot open pipes");
+}
+
+static void close_slots(const struct slots *slots, size_t message)
+{
+    for (int i = 0; i < RING; i++)
+        munmap(slots->ring[i], message);
+    for (int i = 0; i < 2; i++) {
+        close(slots->full[i]);
+        close(slots->free[i]);
+    }
+}
+
+/* Makes what the service's worker makes, where it lies. */
+static void fill_slots(const struct what *what, const char *path, const struct slots *to)
+{
+    size_t bytes = what->item_bytes * what->items, message = what->message, at = 0;
+    int file = path != NULL ? open(path, O_RDONLY) : -1;
+    char byte;
+
+    for (size_t turn = 0; read(to->free[0], &byte, 1) == 1; turn++) {
+        char *slot = to->ring[turn % RING];
+
+        at = at + message > bytes ? 0 : at;
+        if (path == NULL)
+            memset(slot, 0, message);
+        else if (pread(file, slot, message, (off_t)(128 + at)) != (ssize_t)message)
+            _exit(1);
+        at += message;
+        if (write(to->full[1], &byte, 1) != 1)
+            _exit(1);
+    }
+}
+
+static void bare_shared(struct bench *bench, const char *row, const struct what *what)
+{
+    size_t batch = what->batch * what->item_bytes, message = what->message;
+    size_t warm = what->warm * batch / message, count = what->count * batch / message;
+    double wall = 0, cpu = 0;
+    struct slots slots;
+    char path[4096], byte;
+    pid_t sender;
+
+    if (what->file != NULL)
+        data_path(what, path, sizeof path);
+    open_slots(&slots, message);
+    sender = fork();
+    if (sender == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pin(0);
+        fill_slots(what, what->file != NULL ? path : NULL, &slots);
+        _exit(0);
+    }
+    for (size_t i = 0; i < warm + count; i++) {
+        if (i == warm) {
+            wall = bench_now();
+            cpu = bench_cpu_seconds() + bench_cpu_of(sender);
+        }
+        if (read(slots.full[0], &byte, 1) != 1)
+            bench_die("the bare stream ended");
+        read_all(slots.ring[i % RING], message);
+        if (write(slots.free[1], &byte, 1) != 1)
+            bench_die("the bare stream ended");
+    }
+    add(bench, row, what, bench_now() - wall,
+        bench_cpu_seconds() + bench_cpu_of(sender) - cpu);
+    stop(&(struct process){.pid = sender});
+    close_slots(&slots, message);
 }
 
 /* ---- the service ---- */
@@ -518,12 +697,15 @@ measure(struct bench *bench, const struct what *what, const struct service *tcp,
         const struct service *shared, const struct service *tls)
 {
     bench_group(bench, what->group);
-    bare(bench, "bare TCP stream", what, false);
+    bare(bench, "bare TCP stream", what, false, false);
     if (what->file != NULL)
-        bare(bench, "bare, made", what, true);
+        bare(bench, "bare, made", what, true, false);
     run(bench, "service, TCP", what, tcp);
-    if (tls->ca != NULL)
+    if (tls->ca != NULL) {
+        bare(bench, "bare TLS stream", what, false, true);
         run(bench, "service, TLS", what, tls);
+    }
+    bare_shared(bench, "bare shared memory", what);
     run(bench, "service, shared memory", what, shared);
     run(bench, "the worker's graph alone", what, NULL);
 }
@@ -540,9 +722,14 @@ static void claims(struct bench *bench, bool secured)
                       "service, TCP", false, true, 0.9);
     bench_claim_value(bench, "GB/s of one-hot rows through shared memory",
                       1000 / bench_median(bench, "service, shared memory"), true, 18);
-    if (secured)
+    bench_claim_ratio(bench, "bare shared memory / service's, one-hot rows",
+                      "bare shared memory", "service, shared memory", false, true, 0.9);
+    if (secured) {
         bench_claim_value(bench, "GB/s of one-hot rows through TLS",
                           1000 / bench_median(bench, "service, TLS"), true, 2);
+        bench_claim_ratio(bench, "bare TLS stream / service, one-hot rows",
+                          "bare TLS stream", "service, TLS", false, true, 0.9);
+    }
     bench->group = records.group;
     bench_claim_ratio(bench, "bare stream / service, records", "bare TCP stream",
                       "service, TCP", false, true, 0.9);
@@ -563,11 +750,11 @@ int main(int argc, char **argv)
                "read by the client",
                unit);
     bench.cpu_heading = "CPU ns";
+    pin(1); /* before children, which know the CPUs from here */
     tcp = start_service("--tcp-only");
     shared = start_service(NULL);
     alone = start_service("--keep=0");
     secured = start_secure(&tls);
-    pin(1);
     for (int i = 0; i < bench.rounds; i++) {
         measure(&bench, &images, &tcp, &shared, &tls);
         measure(&bench, &zeros, &tcp, &shared, &tls);
