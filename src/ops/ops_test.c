@@ -611,7 +611,8 @@ TEST(unbatch_refuses_fields_with_fewer_or_more_records)
         {0, 4}
     };
     int64_t numbers[4] = {1, 2, 3, 4};
-    struct hr_value values[2], *bound[] = {&values[0], &values[1]};
+    struct hr_value values[2] = {{.kind = HR_VALUE_NONE}};
+    struct hr_value *bound[] = {&values[0], &values[1]};
     struct hr_op_ctx ctx = {
         .fields = bound, .field_count = 2, .error = &b.error, .thread = &b.thread};
     struct hr_open open = {.input = &b.schema, .output = &b.schema, .error = &b.error};
