@@ -501,7 +501,7 @@ def test_an_order_that_cannot_be_opened_is_given_up(eager, monkeypatch):
     [
         ({"optimize": "exactly"}, "did you mean 'exact'"),
         ({"optimize": 2}, "optimize must be one of"),
-        ({"optimize": True, "plan": "x"}, "a plan is of one order"),
+        ({"optimize": True, "plan": "{}"}, "a plan is of one order"),
         ({"optimize": True, "on_error": "substitute"}, "takes the place of a bad one"),
     ],
 )
