@@ -441,6 +441,11 @@ uint64_t hr__cpu_steal_ns(void)
     return read_text("/proc/stat", text, sizeof text) ? hr__cpu_parse_steal(text) : 0;
 }
 
+/* Time that a thread is ready without a core may pass between the readings, and would
+ * then be in one of them only: they are taken again if they took long. */
+#define WATCH_NS 1e6
+#define WATCH_TRIES 3
+
 /* Returns false if the system does not say. A file that cannot be read once is given up:
  * the end of a part needs its begin. The CPU time in the file is that of the scheduler's
  * last tick, so it is not used. */
@@ -457,28 +462,34 @@ static bool use_so_far(struct hr_cpu_watch *watch, struct hr_cpu_use *ret_use)
     }
     if (watch->file < 0)
         return false;
-    length = pread(watch->file - 1, text, sizeof text - 1, 0);
-    text[length > 0 ? length : 0] = '\0';
-    if (!parse_delay(text, &ret_use->delay_ns)) {
-        hr__cpu_watch_close(watch);
-        watch->file = -1;
-        return false;
+    for (int i = 0; i < WATCH_TRIES; i++) {
+        ret_use->ticks = hr__ticks();
+        length = pread(watch->file - 1, text, sizeof text - 1, 0);
+        text[length > 0 ? length : 0] = '\0';
+        if (!parse_delay(text, &ret_use->delay_ns)) {
+            hr__cpu_watch_close(watch);
+            watch->file = -1;
+            return false;
+        }
+        ret_use->cpu_ns = hr__cpu_thread_ns();
+        if (hr__ticks_to_ns(hr__ticks() - ret_use->ticks) < WATCH_NS)
+            return true;
     }
-    ret_use->cpu_ns = hr__cpu_thread_ns();
-    return true;
+    return false;
 }
 
 void hr__cpu_watch_begin(struct hr_cpu_watch *watch)
 {
-    (void)use_so_far(watch, &watch->begin);
+    watch->known = use_so_far(watch, &watch->begin);
 }
 
 bool hr__cpu_watch_end(struct hr_cpu_watch *watch, struct hr_cpu_use *ret_use)
 {
-    bool known = use_so_far(watch, ret_use);
+    bool known = use_so_far(watch, ret_use) && watch->known;
 
     if (!known)
         return false;
+    ret_use->ticks -= watch->begin.ticks;
     ret_use->cpu_ns -= watch->begin.cpu_ns;
     ret_use->delay_ns -= watch->begin.delay_ns;
     return true;

@@ -48,17 +48,19 @@ uint64_t hr__cpu_delay_ns(void);
 /* What a thread did in a part of its time, in ns: it computed; it was ready to run but
  * had no core. */
 struct hr_cpu_use {
+    uint64_t ticks; /* that part, as of hr__ticks() */
     uint64_t cpu_ns, delay_ns;
 };
 
 /* Measures a thread's use of cores. */
 struct hr_cpu_watch {
     int file; /* 1 + a descriptor; 0: not open yet; -1: the system does not say */
+    bool known;
     struct hr_cpu_use begin;
 };
 
 /* From the first call to the second, of the thread that used the watch first. Returns
- * false, with zeros, if the system does not say. */
+ * false if the system does not say, or kept the thread from reading all at one time. */
 void hr__cpu_watch_begin(struct hr_cpu_watch *watch);
 bool hr__cpu_watch_end(struct hr_cpu_watch *watch, struct hr_cpu_use *ret_use);
 /* By any thread. The watch is as at first. */

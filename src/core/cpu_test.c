@@ -7,6 +7,7 @@
 #include "tests/support/check.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -199,6 +200,44 @@ TEST(a_watch_says_how_long_its_thread_computed)
     CHECK(use.cpu_ns < cpu_ns); /* asleep */
     hr__cpu_watch_close(&watch);
     hr__cpu_watch_close(&watch);
+}
+
+/* A thread that has to share its core: parts of 1 ms of CPU time. */
+static void *watch_parts(void *user)
+{
+    struct hr_cpu_watch watch = {0};
+    struct hr_cpu_use use;
+    int *known = user;
+
+    for (int i = 0; i < 50; i++) {
+        uint64_t until;
+
+        hr__cpu_watch_begin(&watch);
+        until = hr__cpu_thread_ns() + 1000000;
+        while (hr__cpu_thread_ns() < until)
+            continue;
+        if (!hr__cpu_watch_end(&watch, &use))
+            continue;
+        CHECK(hr__ticks_to_ns(use.ticks) + 2e6 >= (double)(use.cpu_ns + use.delay_ns));
+        ++*known;
+    }
+    hr__cpu_watch_close(&watch);
+    return NULL;
+}
+
+TEST(a_watched_part_is_as_long_as_what_its_thread_did_in_it)
+{
+    pthread_t threads[8];
+    int known[8] = {0};
+
+    if (access("/proc/thread-self/schedstat", R_OK) != 0)
+        check_skip("the system does not say how long threads wait for cores");
+    for (int i = 0; i < 8; i++)
+        CHECK_EQ_INT(pthread_create(&threads[i], NULL, watch_parts, &known[i]), 0);
+    for (int i = 0; i < 8; i++) {
+        CHECK_EQ_INT(pthread_join(threads[i], NULL), 0);
+        CHECK(known[i] > 25);
+    }
 }
 
 TEST(time_without_a_core_only_grows)

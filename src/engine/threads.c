@@ -187,6 +187,8 @@ bool hr__engine_work(struct hr_engine *engine, struct hr_runner *runner)
     hr__meter_show(&runner->meter);
     note_work(runner, &claim, begin);
     begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
+    if (watched)
+        use.ticks -= claim.lost_ticks < use.ticks ? claim.lost_ticks : use.ticks;
     hr__demand_note(engine, &claim, begin, watched ? &use : NULL);
     if (claim.stage != NULL) {
         assert(claim.stage->claims > 0);
