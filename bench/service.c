@@ -469,8 +469,9 @@ static void fill_slots(const struct what *what, const char *path, const struct s
         char *slot = to->ring[turn % RING];
 
         at = at + message > bytes ? 0 : at;
-        if (path == NULL)
-            memset(slot, 0, message);
+        if (path == NULL) /* row by row, as the op does */
+            for (size_t done = 0; done < message; done += what->item_bytes)
+                memset(slot + done, 0, what->item_bytes);
         else if (pread(file, slot, message, (off_t)(128 + at)) != (ssize_t)message)
             _exit(1);
         at += message;
