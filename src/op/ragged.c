@@ -390,11 +390,24 @@ take_slice(const struct hr_value *value, int64_t at, struct hr_value *ret_item)
     *ret_item = item;
 }
 
+bool hr__value_has_items(const struct hr_value *value)
+{
+    return (value->kind == HR_VALUE_TENSOR || value->kind == HR_VALUE_RAGGED) &&
+           value->ndim >= 1;
+}
+
+size_t hr__values_odd(struct hr_value *const *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!hr__value_has_items(values[i]) || values[i]->dims[0] != values[0]->dims[0])
+            return i;
+    return count;
+}
+
 enum hr_err hr__batch_item(const struct hr_value *value, int64_t at, struct hr_pool *pool,
                            struct hr_value *ret_item, struct hr_error *reterr)
 {
-    if ((value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_RAGGED) ||
-        value->ndim < 1 || at >= value->dims[0])
+    if (!hr__value_has_items(value) || at >= value->dims[0])
         return hr__fail(reterr, HR_ERR_SHAPE,
                         "the fields of a batch have different numbers of records");
     if (value->kind == HR_VALUE_RAGGED)

@@ -70,6 +70,12 @@ HR_CHECK enum hr_err
 hr__ragged_item(const struct hr_value *value, int64_t at, struct hr_pool *pool,
                 struct hr_value *ret_item, struct hr_error *reterr);
 
+/* Whether the value is a list of items: a tensor of one dimension or more, or ragged. */
+bool hr__value_has_items(const struct hr_value *value);
+/* The number of the first of the values that is no list, or has not as many items as the
+ * first one; `count` if there is none. */
+size_t hr__values_odd(struct hr_value *const *values, size_t count);
+
 /* Record `at` of a batch's value, a tensor or a ragged value: as above. */
 HR_CHECK enum hr_err
 hr__batch_item(const struct hr_value *value, int64_t at, struct hr_pool *pool,

@@ -71,23 +71,20 @@ static enum hr_err unbatch_count(struct hr_op_ctx *ctx, uint64_t *ret_count)
 {
     const struct unbatch *state = ctx->state;
     const struct hr_value *first = ctx->fields[0];
+    size_t odd = hr__values_odd(ctx->fields, ctx->field_count);
 
-    for (size_t i = 0; i < ctx->field_count; i++) {
-        const struct hr_value *value = ctx->fields[i];
-
-        if ((value->kind != HR_VALUE_TENSOR && value->kind != HR_VALUE_RAGGED) ||
-            value->ndim < 1)
-            return hr__fail(ctx->error, HR_ERR_SHAPE, "field \"%s\" holds no batch",
-                            state->names[i]);
-        if (value->dims[0] != first->dims[0])
-            return hr__fail(ctx->error, HR_ERR_SHAPE,
-                            "the fields of a batch have different numbers of records: "
-                            "\"%s\" has %lld, and \"%s\" %lld",
-                            state->names[0], (long long)first->dims[0], state->names[i],
-                            (long long)value->dims[0]);
+    if (odd == ctx->field_count) {
+        *ret_count = (uint64_t)first->dims[0];
+        return HR_OK;
     }
-    *ret_count = (uint64_t)first->dims[0];
-    return HR_OK;
+    if (!hr__value_has_items(ctx->fields[odd]))
+        return hr__fail(ctx->error, HR_ERR_SHAPE, "field \"%s\" holds no batch",
+                        state->names[odd]);
+    return hr__fail(ctx->error, HR_ERR_SHAPE,
+                    "the fields of a batch have different numbers of records: "
+                    "\"%s\" has %lld, and \"%s\" %lld",
+                    state->names[0], (long long)first->dims[0], state->names[odd],
+                    (long long)ctx->fields[odd]->dims[0]);
 }
 
 static enum hr_err
