@@ -99,8 +99,6 @@ void hr__demand_note(struct hr_engine *engine, const struct hr_claim *claim,
     hr__engine_assert_locked(engine);
     if (!d->on)
         return;
-    if (use != NULL)
-        ticks = use->ticks;
     d->busy_ticks += ticks;
     if (use != NULL) {
         d->watched_ticks += ticks;

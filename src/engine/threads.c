@@ -148,6 +148,11 @@ note_work(struct hr_runner *runner, const struct hr_claim *claim, uint64_t ticks
                             claim->count, hr__now_ns());
 }
 
+static uint64_t without(uint64_t ticks, uint64_t lost)
+{
+    return ticks > lost ? ticks - lost : 0;
+}
+
 bool hr__engine_work(struct hr_engine *engine, struct hr_runner *runner)
 {
     struct hr_claim claim = {0};
@@ -186,10 +191,10 @@ bool hr__engine_work(struct hr_engine *engine, struct hr_runner *runner)
     pthread_mutex_lock(&engine->lock);
     hr__meter_show(&runner->meter);
     note_work(runner, &claim, begin);
-    begin -= claim.lost_ticks < begin ? claim.lost_ticks : begin;
-    if (watched)
-        use.ticks -= claim.lost_ticks < use.ticks ? claim.lost_ticks : use.ticks;
-    hr__demand_note(engine, &claim, begin, watched ? &use : NULL);
+    begin = without(begin, claim.lost_ticks);
+    hr__demand_note(engine, &claim,
+                    watched ? without(use.ticks, claim.lost_ticks) : begin,
+                    watched ? &use : NULL);
     if (claim.stage != NULL) {
         assert(claim.stage->claims > 0);
         claim.stage->claims--;
