@@ -176,7 +176,7 @@ static enum hr_err check_swaps(const struct hr_graph *graph, const uint32_t *nod
                                 "the plan puts '%s' before '%s', which is legal only "
                                 "with strictness %s",
                                 graph->nodes[nodes[i]].name, graph->nodes[nodes[k]].name,
-                                swap.needs == HR_STRICTNESS_CLOSE ? "close" : "relaxed");
+                                hr__strictness_name(swap.needs));
         }
     return HR_OK;
 }

@@ -192,8 +192,10 @@ pecan(const struct reorder *r, const struct chain *chain, struct hr_order *order
         size_t at = 0;
 
         while ((placed >> wanted[at] & 1) != 0 ||
-               (chain->steps[wanted[at]].after & ~placed) != 0)
+               (chain->steps[wanted[at]].after & ~placed) != 0) {
             at++;
+            assert(at < chain->count); /* the first that is left as written may come */
+        }
         order->steps[made] = wanted[at];
         placed |= (uint64_t)1 << wanted[at];
     }
