@@ -427,6 +427,20 @@ TEST(pecan_does_not_cross_what_makes_numbers_of_bytes)
     hr_graph_unref(graph);
 }
 
+/* A class number that becomes a row: what is before and after it stays there. */
+TEST(pecan_does_not_cross_a_change_of_rank)
+{
+    struct hr_graph *graph =
+        chain(FLIP "  - tensor.one_hot: {classes: 64}\n    name: row\n" CLIP RESIZE);
+    struct hr_profile profile;
+
+    plain_profile(graph, &profile);
+    CHECK_EQ_STR(names_of(graph, &profile, HR_RULE_PECAN, HR_STRICTNESS_RELAXED),
+                 "flip row resize clip");
+    hr__profile_finish(&profile);
+    hr_graph_unref(graph);
+}
+
 /* Whatever field it is that grows or shrinks. */
 TEST(pecan_counts_the_bytes_of_every_field)
 {
