@@ -25,12 +25,18 @@ int cache_ask_check(const struct cache_ask *ask)
     return CLI_OK;
 }
 
-/* Removes the last part of the path. */
+/* Removes the last part of the path, and the slashes around it. */
 static void cut_path(char *path)
 {
-    char *slash = strrchr(path, '/');
+    size_t bytes = strlen(path);
 
-    *(slash != NULL ? slash : path) = '\0';
+    while (bytes > 0 && path[bytes - 1] == '/')
+        bytes--;
+    while (bytes > 0 && path[bytes - 1] != '/')
+        bytes--;
+    while (bytes > 1 && path[bytes - 1] == '/')
+        bytes--;
+    path[bytes] = '\0';
 }
 
 /* The bytes of the part of the path that exists. */

@@ -614,7 +614,7 @@ def a_cache_is_proposed_and_the_digest_stays():
     text = run("explain", written, "--profile", "dear.json", "--epochs", "10").stdout
     assert "cache: after 'dear' in memory; " in text and "times the rate of the next best, " in text, text
     assert not (temp / "entries").exists()
-    places = run_json(*words, "--cache-memory", "0", "--cache-folder", temp / "new/entries", "-q")["caches"]
+    places = run_json(*words, "--cache-memory", "0", "--cache-folder", f"{temp}/new/entries/", "-q")["caches"]
     assert not (temp / "new").exists()
     assert {place["in"] for place in places} == {"folder", None}, places
     for wrong, why in ((["--refresh", "3"], "need --epochs N"), (["--cache-memory", "0"], "need --epochs N"),
