@@ -295,6 +295,8 @@ static void bench_store(void)
     measure("store f32 chw -> f16 chw", run_store, &job);
     job = make(image(HR_F32, 244, 244, 3, true), image(HR_BF16, 244, 244, 3, true));
     measure("store f32 chw -> bf16 chw", run_store, &job);
+    job = make(image(HR_F32, 244, 244, 3, true), image(HR_BF16, 244, 244, 3, false));
+    measure("store f32 chw -> bf16 hwc", run_store, &job);
     job = make(image(HR_F32, 244, 244, 3, true), image(HR_U8, 244, 244, 3, false));
     measure("store f32 chw -> u8 hwc", run_store, &job);
     job = make(image(HR_F32, 244, 244, 3, false), image(HR_F32, 244, 244, 3, true));

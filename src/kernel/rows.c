@@ -117,6 +117,22 @@ static void put_strided(const struct hr_rows *rows, const float *in,
     }
 }
 
+/* Three interleaved channels of 16 bits. */
+static void put_words_x3(const struct hr_rows *rows, const float *const plane[],
+                         enum hr_dtype dtype, uint16_t *out, int32_t n)
+{
+    uint16_t words[3][PIECE];
+    const uint16_t *const in[3] = {words[0], words[1], words[2]};
+
+    for (int32_t from = 0; from < n; from += PIECE) {
+        size_t count = (size_t)(n - from < PIECE ? n - from : PIECE);
+
+        for (int c = 0; c < 3; c++)
+            put_run(rows, plane[c] + from, dtype, words[c], count);
+        rows->join3_u16(in, out + 3 * (size_t)from, count);
+    }
+}
+
 void hr__rows_put(const struct hr_rows *rows, const float *const plane[],
                   const struct hr_pixels *dst, int32_t x, int32_t y, int32_t n)
 {
@@ -126,6 +142,12 @@ void hr__rows_put(const struct hr_rows *rows, const float *const plane[],
     }
     if (dst->dtype == HR_F32 && dst->channels == 3 && hr__is_interleaved(dst)) {
         rows->f32_to_f32x3(plane, (float *)(void *)hr__at(dst, x, y, 0), (size_t)n);
+        return;
+    }
+    if ((dst->dtype == HR_F16 || dst->dtype == HR_BF16) && dst->channels == 3 &&
+        hr__is_interleaved(dst)) {
+        put_words_x3(rows, plane, dst->dtype, (uint16_t *)(void *)hr__at(dst, x, y, 0),
+                     n);
         return;
     }
     for (int32_t c = 0; c < dst->channels; c++) {

@@ -93,6 +93,7 @@ struct hr_rows {
     void (*f32_to_bf16)(const float *in, uint16_t *out, size_t n);
     void (*f16_to_f32)(const uint16_t *in, float *out, size_t n);
     void (*bf16_to_f32)(const uint16_t *in, float *out, size_t n);
+    void (*join3_u16)(const uint16_t *const in[], uint16_t *out, size_t n);
 
     /* out[i] = saturate(sum of weight[k] * row[k][i], rounded, >> shift). `taps` may be
      * odd. */

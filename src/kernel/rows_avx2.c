@@ -337,9 +337,6 @@ static inline __m256i load_halves(const int16_t *low, const int16_t *high)
         _mm_loadu_si128((const void *)high), 1);
 }
 
-/* The bytes of word k of a lane. */
-#define WORD(k) 2 * (k), 2 * (k) + 1
-
 static inline __m256i word_order(const int8_t order[16])
 {
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)order));
@@ -394,6 +391,7 @@ const struct hr_rows hr__rows_avx2 = {
     .f32_to_bf16 = f32_to_bf16,
     .f16_to_f32 = f16_to_f32,
     .bf16_to_f32 = bf16_to_f32,
+    .join3_u16 = x86_join3_u16,
     .down_u8 = down_u8,
     .split3_i16 = split3_i16,
     .across_i16 = across_i16,

@@ -570,6 +570,7 @@ const struct hr_rows hr__rows_avx512 = {
     .f32_to_bf16 = f32_to_bf16,
     .f16_to_f32 = f16_to_f32,
     .bf16_to_f32 = bf16_to_f32,
+    .join3_u16 = x86_join3_u16,
     .down_u8 = down_u8,
     .split3_i16 = split3_i16,
     .across_i16 = across_i16,

@@ -91,6 +91,13 @@ static void c_bf16_to_f32(const uint16_t *in, float *out, size_t n)
         out[i] = hr__unbhalf(in[i]);
 }
 
+static void c_join3_u16(const uint16_t *const in[], uint16_t *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < 3; c++)
+            out[3 * i + c] = in[c][i];
+}
+
 static void c_down_u8(const uint8_t *const row[], const int16_t weight[], int32_t taps,
                       int16_t *out, size_t n, int shift)
 {
@@ -204,6 +211,7 @@ const struct hr_rows hr__rows_c = {
     .f32_to_bf16 = c_f32_to_bf16,
     .f16_to_f32 = c_f16_to_f32,
     .bf16_to_f32 = c_bf16_to_f32,
+    .join3_u16 = c_join3_u16,
     .down_u8 = c_down_u8,
     .split3_i16 = c_split3_i16,
     .across_i16 = c_across_i16,

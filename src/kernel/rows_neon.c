@@ -216,6 +216,22 @@ static void bf16_to_f32(const uint16_t *in, float *out, size_t n)
     hr__rows_c.bf16_to_f32(in + i, out + i, n - i);
 }
 
+static void join3_u16(const uint16_t *const in[], uint16_t *out, size_t n)
+{
+    if (n < 8) {
+        hr__rows_c.join3_u16(in, out, n);
+        return;
+    }
+    for (size_t at = 0; at < n; at += 8) {
+        size_t i = at + 8 <= n ? at : n - 8;
+        uint16x8x3_t p = {
+            {vld1q_u16(in[0] + i), vld1q_u16(in[1] + i), vld1q_u16(in[2] + i)}
+        };
+
+        vst3q_u16(out + 3 * i, p);
+    }
+}
+
 /* 16 columns, widened to 16 bits and accumulated in 32 bits. */
 HR_INLINE void down_16(const uint8_t *const row[], const int16_t weight[], int32_t taps,
                        int16_t *out, size_t i, int shift)
@@ -456,6 +472,7 @@ const struct hr_rows hr__rows_neon = {
     .f32_to_bf16 = f32_to_bf16,
     .f16_to_f32 = f16_to_f32,
     .bf16_to_f32 = bf16_to_f32,
+    .join3_u16 = join3_u16,
     .down_u8 = down_u8,
     .split3_i16 = split3_i16,
     .across_i16 = across_i16,

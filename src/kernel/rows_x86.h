@@ -18,6 +18,39 @@ static inline int32_t pair_at(const int16_t *weight)
     return pair;
 }
 
+/* The bytes of word k of 128 bits. */
+#define WORD(k) 2 * (k), 2 * (k) + 1
+
+/* Eight words of each row: a shuffle moves each to its position mod 8, two blends per
+ * register pick them. */
+static void x86_join3_u16(const uint16_t *const in[], uint16_t *out, size_t n)
+{
+    const __m128i red = _mm_setr_epi8(WORD(0), WORD(3), WORD(6), WORD(1), WORD(4),
+                                      WORD(7), WORD(2), WORD(5));
+    const __m128i green = _mm_setr_epi8(WORD(5), WORD(0), WORD(3), WORD(6), WORD(1),
+                                        WORD(4), WORD(7), WORD(2));
+    const __m128i blue = _mm_setr_epi8(WORD(2), WORD(5), WORD(0), WORD(3), WORD(6),
+                                       WORD(1), WORD(4), WORD(7));
+
+    if (n < 8) {
+        hr__rows_c.join3_u16(in, out, n);
+        return;
+    }
+    for (size_t at = 0; at < n; at += 8) {
+        size_t i = at + 8 <= n ? at : n - 8;
+        __m128i r = _mm_shuffle_epi8(_mm_loadu_si128((const void *)(in[0] + i)), red);
+        __m128i g = _mm_shuffle_epi8(_mm_loadu_si128((const void *)(in[1] + i)), green);
+        __m128i b = _mm_shuffle_epi8(_mm_loadu_si128((const void *)(in[2] + i)), blue);
+
+        _mm_storeu_si128((void *)(out + 3 * i),
+                         _mm_blend_epi16(_mm_blend_epi16(r, g, 0x92), b, 0x24));
+        _mm_storeu_si128((void *)(out + 3 * i + 8),
+                         _mm_blend_epi16(_mm_blend_epi16(r, g, 0x24), b, 0x49));
+        _mm_storeu_si128((void *)(out + 3 * i + 16),
+                         _mm_blend_epi16(_mm_blend_epi16(r, g, 0x49), b, 0x92));
+    }
+}
+
 /*
  * Eight outputs at a time, with gathers. A lane without further taps keeps its sum:
  * adding zero could change the sign of a zero.
