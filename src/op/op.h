@@ -537,8 +537,8 @@ struct hr_op {
      * all. */
     enum hr_strictness (*composes)(const void *params);
 
-    /* DEFERS: pixels that apply makes all the same of an image with this field, in bytes;
-     * NULL: none. */
+    /* DEFERS: pixels that apply may make all the same of an image with this field, in
+     * bytes; NULL: none. */
     uint64_t (*frames)(const void *params, struct hr_field *field);
 
     /* MAP of images whose sides infer leaves open: turns the largest sides before the

@@ -21,6 +21,8 @@ struct encoded {
     struct {
         float scale[4], bias[4];
     } steps[HR_IMAGE_AFFINE_MAX];
+    int32_t frame_left, frame_top, frame_right, frame_bottom;
+    float frame_fill[4];
     uint8_t photo; /* 1: the source is a photo's bytes, 0: pixels */
     uint8_t source_dtype, dtype, layout, mode, want_channels, orientation, filter;
     uint8_t antialias, resampled, round_levels, flip_x, flip_y, step_count;
@@ -65,6 +67,10 @@ void hr__image_encode(const struct hr_lazy *lazy, void *to)
         .full_height = image->full_height,
         .at_x = image->at_x,
         .at_y = image->at_y,
+        .frame_left = image->frame_left,
+        .frame_top = image->frame_top,
+        .frame_right = image->frame_right,
+        .frame_bottom = image->frame_bottom,
         .node_decode = image->node_decode,
         .node_resample = image->node_resample,
         .node_store = image->node_store,
@@ -84,6 +90,7 @@ void hr__image_encode(const struct hr_lazy *lazy, void *to)
         .step_count = (uint8_t)image->step_count,
     };
 
+    memcpy(encoded.frame_fill, image->frame_fill, sizeof encoded.frame_fill);
     memcpy(encoded.steps, image->steps,
            (size_t)image->step_count * sizeof encoded.steps[0]);
     memcpy(to, &encoded, sizeof encoded);
@@ -150,6 +157,12 @@ static bool full_is_sound(const struct encoded *e)
            span_is_sound(e->at_y, e->height, e->full_height);
 }
 
+static bool frame_is_sound(int32_t before, int32_t size, int32_t after)
+{
+    return before >= 0 && before <= HR_IMAGE_EXTENT_MAX && after >= 0 &&
+           after <= HR_IMAGE_EXTENT_MAX && before + size + after <= HR_IMAGE_EXTENT_MAX;
+}
+
 /* The upright source is `width` x `height`. */
 static bool window_is_sound(const struct encoded *e, int32_t width, int32_t height)
 {
@@ -159,7 +172,11 @@ static bool window_is_sound(const struct encoded *e, int32_t width, int32_t heig
                          e->width) &&
            axis_is_sound(e, height, e->clip_y, e->clip_height, e->box_y, e->box_height,
                          e->height) &&
-           full_is_sound(e) && (uint64_t)e->width * (uint64_t)e->height <= most;
+           full_is_sound(e) && frame_is_sound(e->frame_left, e->width, e->frame_right) &&
+           frame_is_sound(e->frame_top, e->height, e->frame_bottom) &&
+           (uint64_t)(e->frame_left + e->width + e->frame_right) *
+                   (uint64_t)(e->frame_top + e->height + e->frame_bottom) <=
+               most;
 }
 
 /* ---- the source ---- */
@@ -247,6 +264,11 @@ static void set_edits(const struct encoded *e, struct hr_image *image)
     image->layout = (enum hr_layout)e->layout;
     image->step_count = e->step_count;
     memcpy(image->steps, e->steps, sizeof image->steps);
+    image->frame_left = e->frame_left;
+    image->frame_top = e->frame_top;
+    image->frame_right = e->frame_right;
+    image->frame_bottom = e->frame_bottom;
+    memcpy(image->frame_fill, e->frame_fill, sizeof image->frame_fill);
     image->node_decode = e->node_decode;
     image->node_resample = e->node_resample;
     image->node_store = e->node_store;

@@ -40,10 +40,11 @@ static inline const char *random_edit(struct hr_rng *rng, char *text, size_t roo
     static const char *const filters[] = {"nearest", "bilinear", "bicubic", "box",
                                           "lanczos"};
     static const char *const dtypes[] = {"uint8", "float32", "float16", "bfloat16"};
+    static const char *const fills[] = {"0", "1", "0.3"}; /* the last not for uint8 */
     unsigned a = 8 + pick(rng, 60), b = 8 + pick(rng, 60), f = pick(rng, 5);
     const char *anti = pick(rng, 4) != 0 ? "true" : "false";
 
-    switch (pick(rng, 9)) {
+    switch (pick(rng, 11)) {
     case 0:
         snprintf(text, room, "{size: [%u, %u], interpolation: %s, antialias: %s}", a, b,
                  filters[f], anti);
@@ -61,6 +62,16 @@ static inline const char *random_edit(struct hr_rng *rng, char *text, size_t roo
     case 4:
         snprintf(text, room, "{size: [%u, %u], pad_if_needed: true}", a, b);
         return "image.random_crop";
+    case 9:
+        snprintf(text, room,
+                 "{size: [%u, %u], padding: [%u, %u, %u, %u], fill: %s, "
+                 "pad_if_needed: true}",
+                 1 + pick(rng, a), 1 + pick(rng, b), pick(rng, 30), pick(rng, 30),
+                 pick(rng, 30), pick(rng, 30), fills[pick(rng, 3)]);
+        return "image.random_crop";
+    case 10:
+        snprintf(text, room, "{size: [%u, %u], fill: %s}", a, b, fills[pick(rng, 3)]);
+        return "image.fixed_size_crop";
     case 5:
         snprintf(text, room, "{p: 0.7, direction: %s}",
                  pick(rng, 2) ? "horizontal" : "vertical");

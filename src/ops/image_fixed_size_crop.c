@@ -70,7 +70,7 @@ static enum hr_err fixed_apply(struct hr_op_ctx *ctx)
     return hr__move(ctx, &move);
 }
 
-/* A padded image is made. */
+/* A padded image may be made. */
 static uint64_t fixed_frames(const void *params, struct hr_field *field)
 {
     const struct fixed *p = params;

@@ -94,7 +94,8 @@ static bool
 shows_source(const struct hr_image *image, const struct hr_image_source *source)
 {
     return !image->resampled && !image->flip_x && !image->flip_y &&
-           image->step_count == 0 && image->dtype == source->pixels.dtype;
+           !hr__image_framed(image) && image->step_count == 0 &&
+           image->dtype == source->pixels.dtype;
 }
 
 static void
@@ -154,17 +155,32 @@ destination(struct hr_thread *thread, const struct hr_image *image, void *into,
             struct hr_value *value, struct hr_pixels *pixels, struct hr_error *reterr)
 {
     if (into == NULL)
-        return hr__image_make(thread, image->width, image->height, image->channels,
-                              image->dtype, image->layout, value, pixels, reterr);
+        return hr__image_make(thread, hr__image_width(image), hr__image_height(image),
+                              image->channels, image->dtype, image->layout, value, pixels,
+                              reterr);
     *pixels = (struct hr_pixels){.data = into,
                                  .dtype = image->dtype,
-                                 .width = image->width,
-                                 .height = image->height,
+                                 .width = hr__image_width(image),
+                                 .height = hr__image_height(image),
                                  .channels = image->channels};
     set_strides(pixels, image->layout == HR_LAYOUT_CHW);
     *value = (struct hr_value){0};
     set_view(value, pixels, image->layout);
     return HR_OK;
+}
+
+static void fill_frame(const struct hr_image *image, const struct hr_pixels *whole)
+{
+    int32_t right = image->frame_left + image->width;
+
+    for (int32_t y = 0; y < whole->height; y++) {
+        bool beside = y >= image->frame_top && y < image->frame_top + image->height;
+
+        hr__image_fill(whole, 0, y, beside ? image->frame_left : whole->width,
+                       image->frame_fill);
+        if (beside)
+            hr__image_fill(whole, right, y, image->frame_right, image->frame_fill);
+    }
 }
 
 static enum hr_err
@@ -176,7 +192,7 @@ make(struct hr_thread *thread, const struct hr_image *image, void *into,
     struct hr_image_source source;
     struct hr_image_finish finish = {image->flip_x, image->flip_y, image->round_levels,
                                      steps, image->step_count};
-    struct hr_pixels to;
+    struct hr_pixels whole, to;
 
     hr__thread_charge(thread, image->node_decode);
     HR_TRY(find_source(thread, image, &view, &source, reterr));
@@ -186,7 +202,9 @@ make(struct hr_thread *thread, const struct hr_image *image, void *into,
         set_view(made, &source.pixels, image->layout);
         return HR_OK;
     }
-    HR_TRY(destination(thread, image, into, made, &to, reterr));
+    HR_TRY(destination(thread, image, into, made, &whole, reterr));
+    to = hr__image_inside(&whole, image->frame_left, image->frame_top, image->width,
+                          image->height);
     for (int i = 0; i < image->step_count; i++) {
         memcpy(steps[i].scale, image->steps[i].scale, sizeof steps[i].scale);
         memcpy(steps[i].bias, image->steps[i].bias, sizeof steps[i].bias);
@@ -194,10 +212,13 @@ make(struct hr_thread *thread, const struct hr_image *image, void *into,
     hr__thread_charge(thread,
                       image->resampled ? image->node_resample : image->node_store);
     if (image->resampled)
-        return hr__image_source_resample(&thread->arena, &source, &view, &finish, &to,
-                                         reterr);
-    hr__pixels_store(&source.pixels, &to, steps, image->step_count, image->flip_x,
-                     image->flip_y);
+        HR_TRY(hr__image_source_resample(&thread->arena, &source, &view, &finish, &to,
+                                         reterr));
+    else
+        hr__pixels_store(&source.pixels, &to, steps, image->step_count, image->flip_x,
+                         image->flip_y);
+    if (hr__image_framed(image))
+        fill_frame(image, &whole);
     return HR_OK;
 }
 

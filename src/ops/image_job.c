@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "kernel/half.h"
 #include "op/kind.h"
 
 const struct hr_lazy_class hr__image_class = {
@@ -35,9 +36,9 @@ void hr__image_describe(struct hr_value *value, struct hr_image *image)
     value->layout = (uint8_t)image->layout;
     value->data = NULL;
     value->u.lazy = &image->lazy;
-    value->dims[0] = chw ? image->channels : image->height;
-    value->dims[1] = chw ? image->height : image->width;
-    value->dims[2] = chw ? image->width : image->channels;
+    value->dims[0] = chw ? image->channels : hr__image_height(image);
+    value->dims[1] = chw ? hr__image_height(image) : hr__image_width(image);
+    value->dims[2] = chw ? hr__image_width(image) : image->channels;
     value->strides[2] = size;
     value->strides[1] = size * value->dims[2];
     value->strides[0] = value->strides[1] * value->dims[1];
@@ -246,35 +247,85 @@ crop_resized(struct hr_image *image, int32_t x, int32_t y, int32_t width, int32_
     image->box_height = height * ratio_y;
 }
 
+struct window {
+    int32_t x, y, width, height;
+};
+
+/* One axis of a window of an image with a frame: the frame becomes that of the window,
+ * the window that of the image inside. False if it shows nothing of the image. */
+static bool
+crop_span(int32_t *at, int32_t *size, int32_t shown, int32_t *before, int32_t *after)
+{
+    int32_t from = *at > *before ? *at - *before : 0;
+    int32_t end = *at + *size - *before < shown ? *at + *size - *before : shown;
+
+    if (from >= end)
+        return false;
+    *before = *before > *at ? *before - *at : 0;
+    *after = *size - *before - (end - from);
+    *at = from;
+    *size = end - from;
+    return true;
+}
+
+/* False if the description cannot hold the window. In modes other than exact a window of
+ * a resize would differ by rounding from that of the pixels that the frame is around. */
+static bool crop_frame(struct hr_image *image, struct window *w)
+{
+    struct hr_image cropped = *image;
+    struct window inside = *w;
+
+    if (image->resampled && image->mode != HR_MODE_EXACT)
+        return false;
+    if (!crop_span(&inside.x, &inside.width, image->width, &cropped.frame_left,
+                   &cropped.frame_right) ||
+        !crop_span(&inside.y, &inside.height, image->height, &cropped.frame_top,
+                   &cropped.frame_bottom))
+        return false;
+    *image = cropped;
+    *w = inside;
+    return true;
+}
+
+static void crop(struct hr_image *image, struct window w)
+{
+    if (image->flip_x)
+        w.x = image->width - w.x - w.width;
+    if (image->flip_y)
+        w.y = image->height - w.y - w.height;
+    if (image->resampled) {
+        crop_resized(image, w.x, w.y, w.width, w.height);
+    } else {
+        image->box_x = image->clip_x += w.x;
+        image->box_y = image->clip_y += w.y;
+        image->box_width = image->clip_width = w.width;
+        image->box_height = image->clip_height = w.height;
+    }
+    image->width = w.width;
+    image->height = w.height;
+}
+
 enum hr_err hr__image_crop(struct hr_op_ctx *ctx, size_t field, int32_t x, int32_t y,
                            int32_t width, int32_t height)
 {
+    struct window w = {x, y, width, height};
     struct hr_image *image;
 
     HR_TRY(hr__image_edit(ctx, field, &image));
-    if (x == 0 && y == 0 && width == image->width && height == image->height)
+    if (x == 0 && y == 0 && width == hr__image_width(image) &&
+        height == hr__image_height(image))
         return HR_OK;
-    if (image->flip_x)
-        x = image->width - x - width;
-    if (image->flip_y)
-        y = image->height - y - height;
-    if (image->resampled) {
-        crop_resized(image, x, y, width, height);
-    } else {
-        image->box_x = image->clip_x += x;
-        image->box_y = image->clip_y += y;
-        image->box_width = image->clip_width = width;
-        image->box_height = image->clip_height = height;
-    }
-    image->width = width;
-    image->height = height;
+    if (hr__image_framed(image) && !crop_frame(image, &w))
+        HR_TRY(settle(ctx, field, &image));
+    if (w.width != image->width || w.height != image->height)
+        crop(image, w);
     hr__image_describe(ctx->fields[field], image);
     return HR_OK;
 }
 
 static bool resize_composes(const struct hr_image *image)
 {
-    if (image->resampled || rounds_last(image))
+    if (image->resampled || rounds_last(image) || hr__image_framed(image))
         return false;
     if (image->mode != HR_MODE_EXACT)
         return true;
@@ -288,7 +339,7 @@ enum hr_err hr__image_resize(struct hr_op_ctx *ctx, size_t field, int32_t width,
     struct hr_image *image;
 
     HR_TRY(hr__image_edit(ctx, field, &image));
-    if (width == image->width && height == image->height)
+    if (width == hr__image_width(image) && height == hr__image_height(image))
         return HR_OK;
     if (!resize_composes(image))
         HR_TRY(settle(ctx, field, &image));
@@ -303,6 +354,14 @@ enum hr_err hr__image_resize(struct hr_op_ctx *ctx, size_t field, int32_t width,
     return HR_OK;
 }
 
+static void exchange(int32_t *a, int32_t *b)
+{
+    int32_t kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
 enum hr_err hr__image_flip(struct hr_op_ctx *ctx, size_t field, bool x, bool y)
 {
     struct hr_image *image;
@@ -312,8 +371,51 @@ enum hr_err hr__image_flip(struct hr_op_ctx *ctx, size_t field, bool x, bool y)
     HR_TRY(hr__image_edit(ctx, field, &image));
     image->flip_x ^= x;
     image->flip_y ^= y;
+    if (x)
+        exchange(&image->frame_left, &image->frame_right);
+    if (y)
+        exchange(&image->frame_top, &image->frame_bottom);
     image->node_store = ctx->node;
     return HR_OK;
+}
+
+/* The value as the dtype holds it. */
+static float held(enum hr_dtype dtype, float value)
+{
+    if (dtype == HR_F16)
+        return hr__unhalf(hr__half(value));
+    return dtype == HR_BF16 ? hr__unbhalf(hr__bhalf(value)) : value;
+}
+
+static enum hr_err
+describe_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
+               int32_t right, int32_t bottom, const float fill[4])
+{
+    struct hr_image *image;
+
+    HR_TRY(hr__image_edit(ctx, field, &image));
+    if (hr__image_framed(image))
+        HR_TRY(settle(ctx, field, &image));
+    image->frame_left = left;
+    image->frame_top = top;
+    image->frame_right = right;
+    image->frame_bottom = bottom;
+    for (int c = 0; c < 4; c++)
+        image->frame_fill[c] = held(image->dtype, fill[c]);
+    image->node_store = ctx->node;
+    hr__image_describe(ctx->fields[field], image);
+    return HR_OK;
+}
+
+enum hr_err
+hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
+                int32_t right, int32_t bottom, enum hr_pad_mode mode, const float fill[4])
+{
+    if (left == 0 && top == 0 && right == 0 && bottom == 0)
+        return HR_OK;
+    if (mode == HR_PAD_CONSTANT)
+        return describe_frame(ctx, field, left, top, right, bottom, fill);
+    return hr__image_extend(ctx, field, left, top, right, bottom, mode);
 }
 
 enum hr_err
@@ -343,6 +445,8 @@ enum hr_err hr__image_affine(struct hr_op_ctx *ctx, size_t field, const float sc
     memcpy(image->steps[image->step_count].scale, scale, 4 * sizeof(float));
     memcpy(image->steps[image->step_count].bias, bias, 4 * sizeof(float));
     image->step_count++;
+    for (int c = 0; c < 4; c++)
+        image->frame_fill[c] = image->frame_fill[c] * scale[c] + bias[c];
     if (image->dtype == HR_U8)
         image->dtype = HR_F32;
     image->node_store = ctx->node;

@@ -2,13 +2,14 @@
  * ops/image_job.h - an image that is described and not yet made.
  *
  * A deferred image is a source (encoded bytes or pixels), a window of it, a target size,
- * mirror flags, affine steps, a dtype and a layout. Crops, flips, resizes, casts and
- * normalisation only edit this. Forcing it runs one kernel that decodes the window at the
- * best scale, resamples, maps and stores, straight into the batch's slot if it can. The
- * meaning is that of making every step at once, in order: in mode exact to the bit, in
- * the other modes but for the scale of the decode and rounding. An edit that cannot be
- * described on top of the earlier ones (a second resize) forces the image first. Which
- * edits are composed is a property of the graph: see graph/graph_compose.c.
+ * mirror flags, affine steps, a frame of constant pixels around all that, a dtype and a
+ * layout. Crops, flips, resizes, pads, casts and normalisation only edit this. Forcing it
+ * runs one kernel that decodes the window at the best scale, resamples, maps and stores,
+ * straight into the batch's slot if it can. The meaning is that of making every step at
+ * once, in order: in mode exact to the bit, in the other modes but for the scale of the
+ * decode and rounding. An edit that cannot be described on top of the earlier ones (a
+ * second resize) forces the image first. Which edits are composed is a property of the
+ * graph: see graph/graph_compose.c.
  */
 #ifndef HR_OPS_IMAGE_JOB_H
 #define HR_OPS_IMAGE_JOB_H
@@ -44,7 +45,7 @@ struct hr_image {
      * in upright source pixels. */
     int32_t clip_x, clip_y, clip_width, clip_height;
     double box_x, box_y, box_width, box_height;
-    int32_t width, height, channels; /* the result as described so far */
+    int32_t width, height, channels; /* the result as described so far, without frame */
     int32_t full_width, full_height; /* in mode exact, after a crop of a resize: the size
                                         that the box is resized to; else 0 */
     int32_t at_x, at_y; /* where the result begins in that, before mirroring */
@@ -62,6 +63,10 @@ struct hr_image {
     struct {
         float scale[4], bias[4];
     } steps[HR_IMAGE_AFFINE_MAX];
+
+    /* Around the result, after mirroring, and its pixels after the steps. */
+    int32_t frame_left, frame_top, frame_right, frame_bottom;
+    float frame_fill[4];
 
     /* Nodes to which the time of each part is charged. */
     uint32_t node_decode, node_resample, node_store;
@@ -87,7 +92,7 @@ HR_CHECK enum hr_err
 hr__image_begin(struct hr_op_ctx *ctx, size_t field, const void *data, size_t bytes,
                 const struct hr_image_begin *how);
 
-/* Edits, in the coordinates of the image as described so far (width x height). An edit
+/* Edits, in the coordinates of the image as described so far, with its frame. An edit
  * that cannot be composed forces the image first. The caller has checked ranges. */
 HR_CHECK enum hr_err hr__image_crop(struct hr_op_ctx *ctx, size_t field, int32_t x,
                                     int32_t y, int32_t width, int32_t height);
@@ -143,9 +148,14 @@ hr__image_make(struct hr_thread *thread, int32_t width, int32_t height, int32_t 
                enum hr_dtype dtype, enum hr_layout layout, struct hr_value *ret_value,
                struct hr_pixels *ret_pixels, struct hr_error *reterr);
 
-/* Fills `count` pixels of a row of an image that hr__image_make made. */
+/* Fills `count` pixels of a row of an image that is interleaved or planar: values of its
+ * dtype, rounded to it. */
 void hr__image_fill(const struct hr_pixels *out, int32_t x, int32_t y, int32_t count,
                     const float fill[4]);
+
+/* The part of an image at (x, y). */
+struct hr_pixels hr__image_inside(const struct hr_pixels *out, int32_t x, int32_t y,
+                                  int32_t width, int32_t height);
 
 /* Replaces the value of bound field `field` by `made`. */
 void hr__image_replace(struct hr_op_ctx *ctx, size_t field, const struct hr_value *made);
@@ -153,11 +163,17 @@ void hr__image_replace(struct hr_op_ctx *ctx, size_t field, const struct hr_valu
 /* The layout of an image tensor or of a deferred image. */
 enum hr_layout hr__image_layout_of(const struct hr_value *value);
 
-/* Pads the image by `left`, `top`, ... pixels, which may be zero. */
+/* Pads the image, uint8 or float32, by `left`, `top`, ... pixels, which may be zero;
+ * `fill` are values of that dtype. A constant frame is described; the others need the
+ * pixels. */
 enum hr_pad_mode { HR_PAD_CONSTANT, HR_PAD_EDGE, HR_PAD_REFLECT };
 HR_CHECK enum hr_err hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left,
                                      int32_t top, int32_t right, int32_t bottom,
                                      enum hr_pad_mode mode, const float fill[4]);
+/* The frames that are not constant. */
+HR_CHECK enum hr_err
+hr__image_extend(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
+                 int32_t right, int32_t bottom, enum hr_pad_mode mode);
 
 /* infer: requires pixels of uint8 or float32; an image of these; one with levels (not
  * normalised) and 1 or 3 channels. */
@@ -175,11 +191,28 @@ int32_t hr__image_decoded_channels(const struct hr_image_info *info, int want);
 /* HR_ERR_LIMIT for an image of more pixels than that (0: 2^28). */
 HR_CHECK enum hr_err hr__image_check_size(const struct hr_image_info *info,
                                           uint64_t pixels_max, struct hr_error *error);
+/* The described size, with the frame. */
+static inline int32_t hr__image_width(const struct hr_image *image)
+{
+    return image->width + image->frame_left + image->frame_right;
+}
+
+static inline int32_t hr__image_height(const struct hr_image *image)
+{
+    return image->height + image->frame_top + image->frame_bottom;
+}
+
+static inline bool hr__image_framed(const struct hr_image *image)
+{
+    return (image->frame_left | image->frame_top | image->frame_right |
+            image->frame_bottom) != 0;
+}
+
 /* The value becomes a deferred one of this description; it keeps its owner. */
 void hr__image_describe(struct hr_value *value, struct hr_image *image);
 
 /* Across a cut: image_cut.c. */
-#define HR_IMAGE_ENCODED_BYTES 240
+#define HR_IMAGE_ENCODED_BYTES 272
 void hr__image_source(const struct hr_lazy *lazy, struct hr_value *ret_source);
 void hr__image_encode(const struct hr_lazy *lazy, void *to);
 HR_CHECK enum hr_err

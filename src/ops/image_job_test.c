@@ -5,6 +5,7 @@
 #include "ops/image_edit_test_util.h"
 
 #include "core/cpu.h"
+#include "kernel/half.h"
 
 static void *run_chain(struct bench *b, const void *data, size_t bytes, uint64_t chain,
                        const char *mode, bool force_each, size_t *ret_bytes, char *trace)
@@ -74,6 +75,64 @@ TEST(random_chains_of_edits_give_the_bytes_of_edits_made_one_by_one)
                           kind == 3, &bytes);
         compare_chains(&b, data, bytes, (uint64_t)kind * 150, (uint64_t)kind * 150 + 150);
         hr__free(data);
+    }
+    bench_finish(&b);
+}
+
+/* The same from a tensor of 61 x 84 pixels. */
+static void *run_pixels(struct bench *b, enum hr_dtype dtype, void *pixels,
+                        uint64_t chain, bool force_each, size_t *ret_bytes, char *trace)
+{
+    struct hr_rng rng;
+    char text[160];
+
+    bench_clear(b);
+    b->force_each = force_each;
+    b->id.index = chain;
+    bench_put_image(b, "image", dtype, 61, 84, 3, pixels);
+    hr__rng_init(&rng, check_seed(), 2, chain);
+    trace[0] = '\0';
+    for (uint32_t count = 1 + pick(&rng, 5); count > 0; count--) {
+        const char *op = random_edit(&rng, text, sizeof text);
+        enum hr_err err = bench_op(b, op, text);
+
+        snprintf(trace + strlen(trace), 2048 - strlen(trace), "%s %s%s; ", op, text,
+                 err == HR_OK ? "" : " (refused)");
+        CHECK(err == HR_OK || err == HR_ERR_TYPE || err == HR_ERR_RANGE);
+    }
+    return bench_bytes(b, "image", ret_bytes);
+}
+
+TEST(random_chains_of_edits_of_pixels_give_the_bytes_of_edits_made_one_by_one)
+{
+    static const enum hr_dtype dtypes[] = {HR_U8, HR_F32, HR_F16, HR_BF16};
+    float levels[61 * 84 * 3];
+    struct bench b;
+
+    for (size_t i = 0; i < 61 * 84 * 3; i++)
+        levels[i] = (float)(i * i % 255) / 255;
+    bench_init(&b);
+    for (uint64_t i = 0; i < 2000; i++) {
+        enum hr_dtype dtype = dtypes[i % 4];
+        void *pixels = malloc(sizeof levels), *one, *all;
+        size_t one_bytes, all_bytes;
+        char trace[2048];
+
+        memcpy(pixels, levels, sizeof levels);
+        if (dtype == HR_F16)
+            hr__f32_to_f16(levels, pixels, 61 * 84 * 3);
+        else if (dtype == HR_BF16)
+            hr__f32_to_bf16(levels, pixels, 61 * 84 * 3);
+        one = run_pixels(&b, dtype, pixels, i, true, &one_bytes, trace);
+        all = run_pixels(&b, dtype, pixels, i, false, &all_bytes, trace);
+        CHECK_EQ_INT(one_bytes, all_bytes);
+        if (memcmp(one, all, one_bytes) != 0)
+            check_failed(__FILE__, __LINE__, "chain %llu of %s differs: %s",
+                         (unsigned long long)i, hr_dtype_name(dtype), trace);
+        free(one);
+        free(all);
+        bench_clear(&b);
+        free(pixels);
     }
     bench_finish(&b);
 }

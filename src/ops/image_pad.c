@@ -58,7 +58,7 @@ static enum hr_err pad_apply(struct hr_op_ctx *ctx)
     hr__fill_levels(&p->fill, move.fill);
     move.mask_fill = (int32_t)p->mask_fill;
     hr__move_pad(&move, sides.left, sides.top, sides.right, sides.bottom);
-    return hr__move(ctx, &move);
+    return hr__move_made(ctx, &move);
 }
 
 const struct hr_op hr_op_image_pad = {

@@ -3,7 +3,10 @@
  */
 #include "ops/image_job.h"
 
+#include <assert.h>
 #include <string.h>
+
+#include "kernel/half.h"
 
 enum hr_layout hr__image_layout_of(const struct hr_value *value)
 {
@@ -131,6 +134,18 @@ static void put(const struct hr_pixels *in, const struct hr_pixels *out, int32_t
     }
 }
 
+struct hr_pixels hr__image_inside(const struct hr_pixels *out, int32_t x, int32_t y,
+                                  int32_t width, int32_t height)
+{
+    struct hr_pixels inside = *out;
+
+    assert(x >= 0 && y >= 0 && x + width <= out->width && y + height <= out->height);
+    inside.data = (char *)out->data + y * out->row_stride + x * out->pixel_stride;
+    inside.width = width;
+    inside.height = height;
+    return inside;
+}
+
 /* Repeats the first `unit` bytes up to `bytes`. */
 static void repeat(char *to, size_t unit, size_t bytes)
 {
@@ -140,56 +155,58 @@ static void repeat(char *to, size_t unit, size_t bytes)
     }
 }
 
+static void put_level(enum hr_dtype dtype, float value, char *to)
+{
+    uint16_t word;
+
+    if (dtype == HR_U8) {
+        *(uint8_t *)to = hr__round_u8(value);
+    } else if (dtype == HR_F32) {
+        memcpy(to, &value, sizeof value);
+    } else {
+        assert(dtype == HR_F16 || dtype == HR_BF16);
+        word = dtype == HR_F16 ? hr__half(value) : hr__bhalf(value);
+        memcpy(to, &word, sizeof word);
+    }
+}
+
 void hr__image_fill(const struct hr_pixels *out, int32_t x, int32_t y, int32_t count,
                     const float fill[4])
 {
     char *to = (char *)out->data + y * out->row_stride + x * out->pixel_stride;
-    size_t bytes = (size_t)count * (size_t)out->pixel_stride;
+    size_t unit = (size_t)out->pixel_stride, bytes = (size_t)count * unit;
+    bool planar = unit == hr_dtype_size(out->dtype);
 
     if (count == 0)
         return;
     for (int32_t c = 0; c < out->channels; c++) {
-        if (out->dtype == HR_U8) {
-            to[c] = (char)(uint8_t)fill[c];
-        } else {
-            memcpy(to + c * out->channel_stride, &fill[c], sizeof(float));
-            repeat(to + c * out->channel_stride, sizeof(float), bytes);
-        }
+        put_level(out->dtype, fill[c], to + c * out->channel_stride);
+        if (planar)
+            repeat(to + c * out->channel_stride, unit, bytes);
     }
-    if (out->dtype == HR_U8)
-        repeat(to, (size_t)out->pixel_stride, bytes);
+    if (!planar)
+        repeat(to, unit, bytes);
 }
 
 enum hr_err
-hr__image_frame(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
-                int32_t right, int32_t bottom, enum hr_pad_mode mode, const float fill[4])
+hr__image_extend(struct hr_op_ctx *ctx, size_t field, int32_t left, int32_t top,
+                 int32_t right, int32_t bottom, enum hr_pad_mode mode)
 {
     enum hr_layout layout = hr__image_layout_of(ctx->fields[field]);
     enum hr_dtype dtype = (enum hr_dtype)ctx->fields[field]->dtype;
     struct hr_pixels in, out, middle;
     struct hr_value made;
 
-    if (left == 0 && top == 0 && right == 0 && bottom == 0)
-        return HR_OK;
     if (dtype != HR_U8) /* float16 to float32 and back is exact */
         HR_TRY(hr__image_cast(ctx, field, HR_F32, 1.0f));
     HR_TRY(hr__image_read(ctx, field, &in));
     HR_TRY(hr__image_make(ctx->thread, in.width + left + right, in.height + top + bottom,
                           in.channels, in.dtype, layout, &made, &out, ctx->error));
-    middle = out;
-    middle.data = (char *)out.data + top * out.row_stride + left * out.pixel_stride;
-    middle.width = in.width;
-    middle.height = in.height;
+    middle = hr__image_inside(&out, left, top, in.width, in.height);
     hr__pixels_store(&in, &middle, NULL, 0, false, false);
     for (int32_t y = 0; y < out.height; y++) {
         bool beside = y >= top && y < top + in.height;
 
-        if (mode == HR_PAD_CONSTANT) {
-            hr__image_fill(&out, 0, y, beside ? left : out.width, fill);
-            if (beside)
-                hr__image_fill(&out, left + in.width, y, right, fill);
-            continue;
-        }
         for (int32_t x = 0; x < out.width; x++) {
             if (beside && x == left)
                 x += in.width;

@@ -102,7 +102,7 @@ static enum hr_err random_crop_apply(struct hr_op_ctx *ctx)
     return hr__move(ctx, &move);
 }
 
-/* A padded image is made before it is cropped. */
+/* A padded image may be made before it is cropped. */
 static uint64_t random_crop_frames(const void *params, struct hr_field *field)
 {
     int64_t width = hr__field_width(field)->size, height = hr__field_height(field)->size;

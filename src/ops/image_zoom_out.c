@@ -73,7 +73,7 @@ static enum hr_err zoom_apply(struct hr_op_ctx *ctx)
     move.mask_fill = (int32_t)p->mask_fill;
     hr__move_pad(&move, left, top, (int32_t)width - move.width - left,
                  (int32_t)height - move.height - top);
-    return hr__move(ctx, &move);
+    return hr__move_made(ctx, &move);
 }
 
 const struct hr_op hr_op_image_zoom_out = {

@@ -251,6 +251,14 @@ enum hr_err hr__move(struct hr_op_ctx *ctx, const struct hr_move *move)
     return HR_OK;
 }
 
+enum hr_err hr__move_made(struct hr_op_ctx *ctx, const struct hr_move *move)
+{
+    HR_TRY(hr__move(ctx, move));
+    for (size_t i = 0; i < ctx->field_count; i++)
+        HR_TRY(hr__value_force(ctx->thread, ctx->fields[i], NULL, ctx->error));
+    return HR_OK;
+}
+
 enum hr_err hr__move_to_size(struct hr_op_ctx *ctx, struct hr_move *move, int64_t width,
                              int64_t height, int filter, bool antialias)
 {

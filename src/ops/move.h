@@ -52,6 +52,8 @@ hr__move_to_size(struct hr_op_ctx *ctx, struct hr_move *move, int64_t width,
                  int64_t height, int filter, bool antialias);
 /* Moves all bound fields. HR_ERR_SHAPE when pixels differ from the image in size. */
 HR_CHECK enum hr_err hr__move(struct hr_op_ctx *ctx, const struct hr_move *move);
+/* The same for an op without DEFERS: what it moves is made. */
+HR_CHECK enum hr_err hr__move_made(struct hr_op_ctx *ctx, const struct hr_move *move);
 HR_CHECK enum hr_err hr__warp(struct hr_op_ctx *ctx, const struct hr_warp *warp);
 
 #endif
