@@ -77,9 +77,7 @@ static enum hr_err make_crop(struct hr_op_ctx *ctx, uint64_t at,
     place((int)(at % 5), &in, width, height, &x, &y);
     x = flip_x ? in.width - width - x : x;
     y = flip_y ? in.height - height - y : y;
-    in.data = (char *)in.data + y * in.row_stride + x * in.pixel_stride;
-    in.width = width;
-    in.height = height;
+    in = hr__image_inside(&in, x, y, width, height);
     hr__pixels_store(&in, &out, NULL, 0, flip_x, flip_y);
     return HR_OK;
 }

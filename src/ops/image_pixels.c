@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernel/half.h"
+#include "ops/fill.h"
 
 enum hr_layout hr__image_layout_of(const struct hr_value *value)
 {
@@ -157,17 +158,10 @@ static void repeat(char *to, size_t unit, size_t bytes)
 
 static void put_level(enum hr_dtype dtype, float value, char *to)
 {
-    uint16_t word;
-
-    if (dtype == HR_U8) {
+    if (dtype == HR_U8)
         *(uint8_t *)to = hr__round_u8(value);
-    } else if (dtype == HR_F32) {
-        memcpy(to, &value, sizeof value);
-    } else {
-        assert(dtype == HR_F16 || dtype == HR_BF16);
-        word = dtype == HR_F16 ? hr__half(value) : hr__bhalf(value);
-        memcpy(to, &word, sizeof word);
-    }
+    else
+        hr__fill(to, dtype, 1, (double)value);
 }
 
 void hr__image_fill(const struct hr_pixels *out, int32_t x, int32_t y, int32_t count,
