@@ -65,20 +65,9 @@ static void cut(struct bench *b)
 static void run_edits(struct bench *b, uint64_t seed, uint64_t chain, uint32_t most)
 {
     struct hr_rng rng;
-    char text[160];
-    uint32_t count;
 
     hr__rng_init(&rng, seed, 0, chain);
-    count = 1 + pick(&rng, most);
-    for (uint32_t i = 0; i < count; i++) {
-        const char *op = random_edit(&rng, text, sizeof text);
-        enum hr_err err;
-
-        b->node = 100 + i;
-        err = bench_op(b, op, text);
-        CHECK(err == HR_OK || err == HR_ERR_TYPE || err == HR_ERR_RANGE);
-        memset(&b->error, 0, sizeof b->error);
-    }
+    random_edits(b, &rng, most, NULL);
 }
 
 static void *run_photo(struct bench *b, const void *data, size_t bytes, uint64_t seed,

@@ -89,4 +89,26 @@ static inline const char *random_edit(struct hr_rng *rng, char *text, size_t roo
     }
 }
 
+/* One to `most` random edits of the record; appends them to `trace`, of 2048 bytes, if it
+ * is not NULL. */
+static inline void
+random_edits(struct bench *b, struct hr_rng *rng, uint32_t most, char *trace)
+{
+    uint32_t count = 1 + pick(rng, most);
+    char text[160];
+
+    for (uint32_t i = 0; i < count; i++) {
+        const char *op = random_edit(rng, text, sizeof text);
+        enum hr_err err;
+
+        b->node = 100 + i;
+        err = bench_op(b, op, text);
+        if (trace != NULL)
+            snprintf(trace + strlen(trace), 2048 - strlen(trace), "%s %s%s; ", op, text,
+                     err == HR_OK ? "" : " (refused)");
+        CHECK(err == HR_OK || err == HR_ERR_TYPE || err == HR_ERR_RANGE);
+        memset(&b->error, 0, sizeof b->error);
+    }
+}
+
 #endif

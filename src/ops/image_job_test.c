@@ -11,8 +11,7 @@ static void *run_chain(struct bench *b, const void *data, size_t bytes, uint64_t
                        const char *mode, bool force_each, size_t *ret_bytes, char *trace)
 {
     struct hr_rng rng;
-    char text[160];
-    uint32_t count;
+    char text[64];
 
     bench_clear(b);
     b->force_each = force_each;
@@ -21,17 +20,8 @@ static void *run_chain(struct bench *b, const void *data, size_t bytes, uint64_t
     snprintf(text, sizeof text, "{mode: %s, orientation: true}", mode);
     CHECK_OK(bench_op(b, "image.decode", text));
     hr__rng_init(&rng, 7, 0, chain);
-    count = 1 + pick(&rng, 7);
     trace[0] = '\0';
-    for (uint32_t i = 0; i < count; i++) {
-        const char *op = random_edit(&rng, text, sizeof text);
-        enum hr_err err;
-        b->node = 100 + i;
-        err = bench_op(b, op, text);
-        snprintf(trace + strlen(trace), 2048 - strlen(trace), "%s %s%s; ", op, text,
-                 err == HR_OK ? "" : " (refused)");
-        CHECK(err == HR_OK || err == HR_ERR_TYPE || err == HR_ERR_RANGE);
-    }
+    random_edits(b, &rng, 7, trace);
     return bench_bytes(b, "image", ret_bytes);
 }
 
@@ -84,7 +74,6 @@ static void *run_pixels(struct bench *b, enum hr_dtype dtype, void *pixels,
                         uint64_t chain, bool force_each, size_t *ret_bytes, char *trace)
 {
     struct hr_rng rng;
-    char text[160];
 
     bench_clear(b);
     b->force_each = force_each;
@@ -92,14 +81,7 @@ static void *run_pixels(struct bench *b, enum hr_dtype dtype, void *pixels,
     bench_put_image(b, "image", dtype, 61, 84, 3, pixels);
     hr__rng_init(&rng, check_seed(), 2, chain);
     trace[0] = '\0';
-    for (uint32_t count = 1 + pick(&rng, 5); count > 0; count--) {
-        const char *op = random_edit(&rng, text, sizeof text);
-        enum hr_err err = bench_op(b, op, text);
-
-        snprintf(trace + strlen(trace), 2048 - strlen(trace), "%s %s%s; ", op, text,
-                 err == HR_OK ? "" : " (refused)");
-        CHECK(err == HR_OK || err == HR_ERR_TYPE || err == HR_ERR_RANGE);
-    }
+    random_edits(b, &rng, 5, trace);
     return bench_bytes(b, "image", ret_bytes);
 }
 
