@@ -1,8 +1,10 @@
 """make bench B=plan: the orders that each rule of `headrace optimize` finds, beside the written one.
 
 For each graph of examples/ whose data is there: what the profile predicts, and what runs take, in
-turns. Then chains of simulated steps whose costs are known, against the cheapest of all their
-legal orders. Needs Python 3.11 and the command, nothing else.
+turns. Before each run of the written order the graph is profiled again, so that a prediction and the
+run that it is compared with see the same neighbours; how far single runs are from the runs before
+them is shown beside their predictions' errors. Then chains of simulated steps whose costs are known,
+against the cheapest of all their legal orders. Needs Python 3.11 and the command, nothing else.
 
     plan.py BUILD PHOTOS [--json] [--plot FILE.svg] [--rounds N] [--only NAME,...] [--seconds S] [--seed S]
 """
@@ -10,6 +12,7 @@ legal orders. Needs Python 3.11 and the command, nothing else.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -34,6 +37,7 @@ LEAST_BATCHES = 12  # in a run: the first three are not counted
 COMPARED = 64  # records that optimize runs in both orders
 SAME = "as written"
 SURE = 0.05  # chance that any of some intervals misses
+PREDICTED = {"rate": "records/s", "cpu_ns": "CPU per record"}
 LEAST_GAIN = 0.98  # of our orders, over the written ones and those of other rules
 OURS = "headrace"
 AS_WRITTEN = "written"
@@ -126,15 +130,17 @@ class Pipeline:
             values["batch"] = str(BATCH)
         self.params = [word for name, value in values.items() for word in ("-p", f"{name}={value}")]
         self.profile = str(folder / "profile.json")
-        seconds = ("--seconds", str(bench.seconds))
-        known = call(
-            bench.command, "profile", self.graph, *self.params, "--fuse", "--json", "-o", self.profile, *seconds
-        )
+        known = self.measure(self.profile)
         self.names: list[str] = [n["node"] for n in known["nodes"]]
         sources = max(n["records_in"] for n in known["nodes"]) or 1
         self.total_ns = sum(n["cpu_ns"] * n["records_in"] for n in known["nodes"]) / sources
         self.written = Order(self.graph, self.params, [], self.total_ns)
         self.rows: list[Row] = [Row(self.name, AS_WRITTEN, "", self.written, "")]
+
+    def measure(self, path: str) -> Any:
+        """Writes a profile of the written order to a file."""
+        options = ("--fuse", "--json", "-o", path, "--seconds", str(self.bench.seconds))
+        return call(self.bench.command, "profile", self.graph, *self.params, *options)
 
     def find(self, rule: str, strictness: str) -> None:
         """Adds a row for the rule; orders that were found before are measured once."""
@@ -164,7 +170,10 @@ class Pipeline:
         """Adds a round's figures."""
         records = max(int(RUN_SECONDS * 1e9 / max(order.predicted_ns, 20)), LEAST_BATCHES * BATCH)
         options = ("--json", "-q", "--epochs", "0", "--limit", str(records), "--errors", "skip")
-        by = ("--profile", self.profile) if order is self.written else ()
+        by: tuple[str, ...] = ()
+        if order is self.written:
+            by = ("--profile", str(self.folder / "round.json"))
+            self.measure(by[1])
         made = call(self.bench.command, "run", order.graph, *order.params, *options, *by)
         steady = made["steady"]
         if "prediction" in made:
@@ -395,7 +404,7 @@ class Bench:
                 )
                 where = f"{place(row)}; {other.rule}"
                 made.append((f"CPU time {what} / by rule headrace, least {kind}", value, LEAST_GAIN, True, where))
-        for what, value in self.accuracy().items():
+        for what, value in self.accuracy().items() if any(self.predicted()) else ():
             made += [(f"{what}, median of the pipelines", statistics.median(value), 0.1, False, "")]
             made += [(f"{what}, 90th percentile", percentile(value, 0.9), 0.2, False, "")]
         if self.simulated:
@@ -405,18 +414,25 @@ class Bench:
             made.append(("simulated, costs measured: order / cheapest, worst", worst, 1.02, False, ""))
         return made
 
+    def predicted(self) -> Iterator[Order]:
+        """The written orders with predictions of their runs."""
+        return (row.order for row in self.rows if row.rule == AS_WRITTEN and row.order.predictions)
+
     def accuracy(self) -> dict[str, list[float]]:
-        """How far the cost model is from runs of the written orders: the median of each pipeline's runs."""
-        kinds = {
-            "rate": "error of predicted records/s",
-            "cpu_ns": "error of predicted CPU per record",
+        """How far the cost model is from runs of the written orders: of each pipeline, by the median of its rounds."""
+        return {
+            f"error of predicted {what}": [
+                abs(statistics.median(ratios(order, kind)) - 1) for order in self.predicted()
+            ]
+            for kind, what in PREDICTED.items()
         }
-        made: dict[str, list[float]] = {}
-        for row in self.rows:
-            if row.rule == AS_WRITTEN and row.order.predictions:
-                for kind, what in kinds.items():
-                    made.setdefault(what, []).append(statistics.median(errors(row.order, kind)))
-        return made
+
+    def noise(self) -> Iterator[tuple[str, list[float], list[float]]]:
+        """How far single runs are from their predictions, and from the runs before them."""
+        for kind, what in PREDICTED.items():
+            off = [abs(ratio - 1) for order in self.predicted() for ratio in ratios(order, kind)]
+            runs = [[p[f"measured_{kind}"] for p in order.predictions] for order in self.predicted()]
+            yield what, off, [abs(before / run - 1) for one in runs for before, run in itertools.pairwise(one)]
 
     def facts(self) -> dict[str, str]:
         """About the machine and the run."""
@@ -453,6 +469,11 @@ class Bench:
                 note = f"  dropped: {chain.dropped}" if chain.dropped else ""
                 yield f"  {'':<18}{chain.written:>8.3f}{chain.known:>9.3f}{chain.found:>9.3f}{chain.gain:>9.2f}{note}"
         yield ""
+        for what, off, before in self.noise():
+            if before:
+                yield (
+                    f"  single runs, {what}: {spread(off)} from the prediction, {spread(before)} from the run before"
+                )
         for what, value, limit, at_least, where in self.worst():
             reached = value >= limit if at_least else value <= limit
             yield (
@@ -506,12 +527,13 @@ class Bench:
             for what, value, limit, at_least, where in self.worst()
         ]
         chains = [vars(chain) for chain in self.simulated]
-        return json.dumps({"facts": self.facts(), "rows": rows, "simulated": chains, "claims": claims})
+        noise = [{"of": what, "predicted": off, "run_before": before} for what, off, before in self.noise()]
+        return json.dumps({"facts": self.facts(), "rows": rows, "noise": noise, "simulated": chains, "claims": claims})
 
 
-def errors(order: Order, kind: str) -> list[float]:
-    """|predicted - measured| / measured of each run."""
-    return [abs(p[kind] / p[f"measured_{kind}"] - 1) for p in order.predictions]
+def ratios(order: Order, kind: str) -> list[float]:
+    """What was predicted of each run, by what it took."""
+    return [p[kind] / p[f"measured_{kind}"] for p in order.predictions]
 
 
 def percentile(values: list[float], part: float) -> float:
@@ -520,6 +542,11 @@ def percentile(values: list[float], part: float) -> float:
     at = part * (len(ordered) - 1)
     above = min(int(at) + 1, len(ordered) - 1)
     return ordered[int(at)] + (at - int(at)) * (ordered[above] - ordered[int(at)])
+
+
+def spread(values: list[float]) -> str:
+    """The median and the 90th percentile of some errors."""
+    return f"{statistics.median(values):.1%} (90th percentile {percentile(values, 0.9):.1%})"
 
 
 def place(row: Row) -> str:
@@ -534,7 +561,7 @@ def main() -> None:
     parser.add_argument("photos", help="a folder of photos; sounds, digits and text are taken from those beside it")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--plot", type=pathlib.Path, help="also draw the table, as SVG (plan_plot.py)")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rounds-max", type=int, default=15, help="where our order may be slower than another one")
     parser.add_argument("--seconds", type=int, default=3, help="to profile a pipeline")
     parser.add_argument("--only", help='names of pipelines, comma-separated; "simulated" for the chains')
