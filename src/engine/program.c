@@ -548,8 +548,8 @@ static enum hr_err compile(struct compiler *c, struct hr_error *reterr)
     if (c->stage == 0 && !hr__program_stamps(p, c->graph, c->path_of))
         return HR_ERR_MEMORY;
     return make_remote(c) && make_end(c) && list_nodes(c) &&
-                   hr__program_caches(p, c->graph) && hr__program_cut(p, c->graph) &&
-                   hr__program_rows(p)
+                   hr__program_caches(p, c->graph) && hr__program_finals(p) &&
+                   hr__program_cut(p, c->graph) && hr__program_rows(p)
                ? HR_OK
                : HR_ERR_MEMORY;
 }

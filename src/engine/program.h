@@ -106,8 +106,9 @@ struct hr_step {
     uint16_t *caches;             /* their steps, the last one first */
     const enum hr_param_access *access; /* of the bound fields; the graph's */
     const struct hr_code_use *code;     /* of user code: its inputs and outputs */
-    uint16_t *finals; /* user code: per output, 1 + the stage's result that it is, when no
-                         later step touches it; else 0 */
+    uint16_t *finals; /* of user code and ops with `placed`: per bound field, 1 + the
+                         stage's result that the step makes, when no later step touches
+                         it; else 0 */
 };
 
 /* A field of the records that leave the stage. */
@@ -115,6 +116,11 @@ struct hr_out_field {
     uint16_t slot;
     const struct hr_field *field;
     int64_t bytes; /* of one record's tensor when its shape is known, else -1 */
+};
+
+/* A result that an op of the library makes where it is stored (finals.c). */
+struct hr_placed {
+    uint16_t step, field, out;
 };
 
 /*
@@ -166,6 +172,8 @@ struct hr_program {
     size_t in_count;
     struct hr_out_field *out; /* fields after the steps */
     size_t out_count;
+    struct hr_placed *placed; /* none in a stage with an expansion */
+    size_t placed_count;
     struct hr_step expand;         /* op NULL when there is none */
     struct hr_out_field *children; /* fields of the children */
     size_t child_count;
@@ -206,6 +214,9 @@ hr__step_ids(const struct hr_step *step, const struct hr_record_id *id)
 /* rows.c: sets row_results. Returns false when out of memory. */
 HR_CHECK bool hr__program_rows(struct hr_program *program);
 
+/* finals.c: sets `finals` and `placed`. Returns false when out of memory. */
+HR_CHECK bool hr__program_finals(struct hr_program *program);
+
 /* cached.c: finds out before which steps caches are asked. Returns false when out of
  * memory. */
 HR_CHECK bool
@@ -219,9 +230,9 @@ HR_CHECK bool hr__program_stamps(struct hr_program *program, const struct hr_gra
 /* No cache is asked. */
 void hr__program_uncache(struct hr_program *program);
 
-/* segments.c: whether a step at or after `from` uses the slot; 1 + the stage's result
- * that the slot holds, or 0. */
+/* segments.c: whether a step at or after `from` uses the slot. */
 bool hr__program_touches(const struct hr_program *program, size_t from, uint16_t slot);
+/* finals.c: 1 + the stage's result that the slot holds, or 0. */
 uint16_t hr__program_result(const struct hr_program *program, uint16_t slot);
 
 /* requests.c: builds the description of a segment for its worker process. Returns false

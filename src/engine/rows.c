@@ -110,17 +110,13 @@ make_rows(const struct hr_pass *pass, const uint64_t *indices, uint32_t count)
 
     for (size_t f = 0; f < step->field_count; f++) {
         size_t result = p->row_results[f] - 1u;
-        struct hr_buffer *column;
 
         columns[f] = NULL;
         values[f] = NULL;
         if (p->row_results[f] == 0)
             continue;
-        column = pass->block->columns[result];
+        columns[f] = hr__pass_place(pass, 0, result);
         values[f] = &pass->block->rows[pass->at * p->out_count + result];
-        if (column != NULL)
-            columns[f] = (char *)hr_buffer_data(column) +
-                         (size_t)pass->at * (size_t)p->out[result].bytes;
     }
     count =
         step->op->source.apply_rows(&pass->runner->ctxs[pass->stage->number][0], &rows);

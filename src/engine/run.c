@@ -150,6 +150,8 @@ run_row(struct hr_pass *pass, uint32_t row, size_t from, size_t to, bool timed)
     struct hr_op_ctx *ctxs = runner->ctxs[pass->stage->number];
 
     assert(timed == (runner->thread.charges != NULL));
+    if (p->placed_count > 0)
+        hr__finals_set(pass, row);
     for (size_t i = from; i < to; i++) {
         struct hr_op_ctx *ctx = &ctxs[i];
         const struct hr_step *step = &p->steps[i];

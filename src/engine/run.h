@@ -89,6 +89,12 @@ void hr__run_ahead(struct hr_runner *runner, const struct hr_claim *claim);
  * how many are done, which may be none: the one after them is to be run by itself. */
 uint32_t hr__run_rows(struct hr_pass *pass);
 
+/* finals.c: the place of a row's result in the batch or the block; NULL if the result has
+ * no column. */
+void *hr__pass_place(const struct hr_pass *pass, uint32_t row, size_t result);
+/* Tells the ops where the row's placed results go. */
+void hr__finals_set(const struct hr_pass *pass, uint32_t row);
+
 /* cached.c: asks the caches before step `at`. Returns the step after the one that knows
  * the record, whose values are set or which is dropped; `at` if none does. */
 size_t hr__cached_next(struct hr_pass *pass, uint32_t row, size_t at);

@@ -94,6 +94,11 @@ static enum hr_err init_contexts(struct hr_runner *runner, const struct hr_stage
         ctx->fields = hr__calloc(step->field_count + 1u, sizeof(void *));
         if (ctx->fields == NULL)
             return HR_ERR_MEMORY;
+        if (step->op != NULL && step->op->placed && p->placed_count > 0) {
+            ctx->places = hr__calloc(step->field_count + 1u, sizeof *ctx->places);
+            if (ctx->places == NULL)
+                return HR_ERR_MEMORY;
+        }
         for (size_t k = 0; k < step->field_count; k++)
             ctx->fields[k] = &chunk->rows[step->fields[k]];
     }
@@ -107,8 +112,10 @@ static void finish_stage(struct hr_runner *runner, const struct hr_stage *stage)
 
     for (size_t i = 0; runner->chunks != NULL && i < 2; i++)
         chunk_finish(&runner->chunks[2 * stage->number + i], p);
-    for (size_t i = 0; ctxs != NULL && i < p->step_count + 1; i++)
+    for (size_t i = 0; ctxs != NULL && i < p->step_count + 1; i++) {
         hr__free(ctxs[i].fields);
+        hr__free(ctxs[i].places);
+    }
     hr__free(ctxs);
 }
 

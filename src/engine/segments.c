@@ -40,34 +40,6 @@ bool hr__program_touches(const struct hr_program *p, size_t from, uint16_t slot)
     return false;
 }
 
-/* 1 + the result that the slot is, 0 for none. Children are results of their own. */
-uint16_t hr__program_result(const struct hr_program *p, uint16_t slot)
-{
-    if (p->expand.code != NULL)
-        return 0;
-    for (size_t f = 0; f < p->out_count; f++)
-        if (p->out[f].slot == slot)
-            return (uint16_t)(f + 1);
-    return 0;
-}
-
-static bool find_finals(struct hr_program *p, struct hr_step *step, size_t at)
-{
-    const struct hr_code_use *use = step->code;
-
-    step->finals =
-        hr__arena_zalloc(&p->arena, (use->output_count + 1) * sizeof *step->finals);
-    if (step->finals == NULL)
-        return false;
-    for (size_t i = 0; at < p->step_count && i < use->output_count; i++) {
-        uint16_t slot = step->fields[use->input_count + i];
-
-        if (!hr__program_touches(p, at + 1, slot))
-            step->finals[i] = hr__program_result(p, slot);
-    }
-    return true;
-}
-
 static enum hr_segment_kind kind_of(const struct hr_step *step)
 {
     return step->variant == HR_PLAN_REMOTE      ? HR_SEGMENT_REMOTE
@@ -102,13 +74,8 @@ bool hr__program_cut(struct hr_program *p, const struct hr_graph *graph)
     p->expands_in_segment =
         p->expand.op != NULL && kind_of(&p->expand) != HR_SEGMENT_LOCAL;
     count = step_total(p);
-    for (size_t i = 0; i < count; i++) {
-        struct hr_step *step = i < p->step_count ? &p->steps[i] : &p->expand;
-
-        if (step->code != NULL && !find_finals(p, step, i))
-            return false;
-        needed = needed || kind_of(step) != HR_SEGMENT_LOCAL;
-    }
+    for (size_t i = 0; i < count; i++)
+        needed = needed || kind_of(hr__program_step(p, i)) != HR_SEGMENT_LOCAL;
     if (!needed)
         return true;
     assert(p->segment_count == 0 && p->segments == NULL);

@@ -40,27 +40,21 @@ static struct hr_value *output_value(struct thread_call *c, size_t at)
     return c->ctx->fields[c->call.input_count + at];
 }
 
-/* The record's place in a column of the batch, or NULL. */
-static void *place(const struct thread_call *c, size_t at)
+/* 1 + the stage's result that the output is, or 0. */
+static size_t final(const struct thread_call *c, size_t at)
 {
-    const struct hr_pass *pass = c->pass;
-    size_t final = c->step->finals[at];
-
-    if (final == 0 || pass->block->columns[final - 1] == NULL)
-        return NULL;
-    return (char *)hr_buffer_data(pass->block->columns[final - 1]) +
-           (size_t)(pass->at + c->row) *
-               (size_t)pass->stage->program.out[final - 1].bytes;
+    return c->step->finals[c->call.input_count + at];
 }
 
 static enum hr_err
 find_memory(struct thread_call *c, size_t at, size_t bytes, void **ret_memory,
             struct hr_buffer **ret_owner, struct hr_error *reterr)
 {
-    *ret_memory = place(c, at);
+    *ret_memory =
+        final(c, at) > 0 ? hr__pass_place(c->pass, c->row, final(c, at) - 1) : NULL;
     if (*ret_memory != NULL)
         return HR_OK;
-    if (c->call.kind == HR_OP_EXPAND || c->step->finals[at] != 0) {
+    if (c->call.kind == HR_OP_EXPAND || final(c, at) > 0) {
         if (hr__store_memory(c->pass->runner, bytes, ret_memory, ret_owner) == HR_OK)
             return HR_OK;
     } else {

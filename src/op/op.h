@@ -160,12 +160,19 @@ void hr__thread_charge(struct hr_thread *thread, uint32_t node);
 
 struct hr_when; /* op/when.h */
 
+/* Where a result is stored in the end. */
+struct hr_op_place {
+    void *data; /* NULL: not known */
+    size_t bytes;
+};
+
 struct hr_op_ctx {
     const void *params;
     void *state; /* made by open(); NULL without */
     struct hr_value *
         *fields; /* bound fields in table order; WRITE fields that are new are NONE */
     size_t field_count;
+    struct hr_op_place *places; /* of the fields' new values; NULL: of none */
     const struct hr_record_id *id;
     struct hr_thread *thread;
     uint32_t node;              /* number of the node in its graph */
@@ -182,6 +189,12 @@ void hr__op_rng(const struct hr_op_ctx *ctx, struct hr_rng *ret_rng);
 
 /* Arena memory for results and scratch; on failure sets ctx->error. */
 HR_CHECK enum hr_err hr__op_alloc(struct hr_op_ctx *ctx, size_t bytes, void **ret_memory);
+
+/* Memory for the new value of bound field `field`, all of it, without an owner: in the
+ * batch if the record's place there is known, else in the arena. Only aligned to the
+ * elements. The op sets `placed`. */
+HR_CHECK enum hr_err
+hr__op_result(struct hr_op_ctx *ctx, size_t field, size_t bytes, void **ret_memory);
 
 /* ---- state ---- */
 
@@ -526,6 +539,9 @@ struct hr_op {
     /* Hashes what output bytes depend on beside the parameters: names, sizes or content
      * of a source's data, the identity of the user's code. NULL: nothing. */
     void (*identity)(const void *params, const void *state, struct hr_hasher *hasher);
+
+    /* MAP: apply takes memory for tensors that it makes from hr__op_result. */
+    bool placed;
 
     /* SOURCE, MAP, FILTER, ZIP: do one record. On failure ctx->error is set and fields
      * are in any valid state. */

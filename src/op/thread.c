@@ -134,3 +134,15 @@ enum hr_err hr__op_alloc(struct hr_op_ctx *ctx, size_t bytes, void **ret_memory)
     *ret_memory = memory;
     return HR_OK;
 }
+
+enum hr_err
+hr__op_result(struct hr_op_ctx *ctx, size_t field, size_t bytes, void **ret_memory)
+{
+    assert(field < ctx->field_count);
+    if (ctx->places != NULL && ctx->places[field].data != NULL &&
+        ctx->places[field].bytes == bytes) {
+        *ret_memory = ctx->places[field].data;
+        return HR_OK;
+    }
+    return hr__op_alloc(ctx, bytes, ret_memory);
+}

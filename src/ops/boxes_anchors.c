@@ -264,7 +264,7 @@ make(struct hr_op_ctx *ctx, size_t field, enum hr_dtype dtype, int64_t count, vo
     int ndim = field == TARGETS ? 2 : 1;
     size_t bytes = (size_t)count * hr_dtype_size(dtype) * (field == TARGETS ? 4 : 1);
 
-    HR_TRY(hr__op_alloc(ctx, bytes, ret));
+    HR_TRY(hr__op_result(ctx, field, bytes, ret));
     memset(*ret, 0, bytes);
     hr__value_set_tensor(ctx->fields[field], dtype, ndim, dims, *ret, NULL);
     return HR_OK;
@@ -323,4 +323,5 @@ const struct hr_op hr_op_boxes_anchors = {
     HR_PARAMS(anchors_params, struct anchors),
     .infer = anchors_infer,
     .apply = anchors_apply,
+    .placed = true,
 };

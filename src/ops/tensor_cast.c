@@ -186,7 +186,7 @@ static enum hr_err cast_plain(struct hr_op_ctx *ctx, enum hr_dtype dtype)
     void *in, *out;
 
     HR_TRY(hr__op_alloc(ctx, count * from_size + 1, &in));
-    HR_TRY(hr__op_alloc(ctx, count * to_size + 1, &out));
+    HR_TRY(hr__op_result(ctx, 0, count * to_size, &out));
     hr__value_copy(value, in);
     for (size_t i = 0; i < count; i++) {
         int64_t whole = 0;
@@ -237,4 +237,5 @@ const struct hr_op hr_op_tensor_cast = {
     HR_PARAMS(cast_params, struct cast),
     .infer = cast_infer,
     .apply = cast_apply,
+    .placed = true,
 };

@@ -39,7 +39,7 @@ static enum hr_err one_hot_apply(struct hr_op_ctx *ctx)
     int64_t label;
     void *memory;
 
-    HR_TRY(hr__op_alloc(ctx, (size_t)p->classes * sizeof(float), &memory));
+    HR_TRY(hr__op_result(ctx, 0, (size_t)p->classes * sizeof(float), &memory));
     memcpy(&label, ctx->fields[0]->data, sizeof label);
     if (label < 0 || label >= p->classes)
         return hr__fail(ctx->error, HR_ERR_RANGE, "class %lld is not below %lld",
@@ -61,4 +61,5 @@ const struct hr_op hr_op_tensor_one_hot = {
     HR_PARAMS(one_hot_params, struct one_hot),
     .infer = one_hot_infer,
     .apply = one_hot_apply,
+    .placed = true,
 };

@@ -174,7 +174,7 @@ static enum hr_err embed_apply(struct hr_op_ctx *ctx)
     if (__builtin_mul_overflow((size_t)count, t->row_bytes, &bytes))
         return hr__fail(ctx->error, HR_ERR_LIMIT, "%lld vectors are larger than memory",
                         (long long)count);
-    HR_TRY(hr__op_alloc(ctx, bytes, &memory));
+    HR_TRY(hr__op_result(ctx, FIELD_TO, bytes, &memory));
     HR_TRY(copy_rows(ctx, dense, ids->dtype == HR_I64, count, memory));
     memcpy(dims, ids->dims, ids->ndim * sizeof *dims);
     dims[ids->ndim] = t->npy.dims[1];
@@ -201,4 +201,5 @@ const struct hr_op hr_op_tokens_embed = {
     .close = embed_close,
     .identity = embed_identity,
     .apply = embed_apply,
+    .placed = true,
 };

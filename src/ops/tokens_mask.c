@@ -191,8 +191,8 @@ static enum hr_err mask_apply(struct hr_op_ctx *ctx)
     struct hr_rng rng;
     void *ids, *labels;
 
-    HR_TRY(hr__op_alloc(ctx, bytes, &ids));
-    HR_TRY(hr__op_alloc(ctx, bytes, &labels));
+    HR_TRY(hr__op_result(ctx, FIELD_IDS, bytes, &ids));
+    HR_TRY(hr__op_result(ctx, FIELD_LABELS, bytes, &labels));
     hr__value_copy(list, ids);
     hr__op_rng(ctx, &rng);
     mask_ids(ctx->params, ctx->state, &rng, ids, labels, count);
@@ -221,4 +221,5 @@ const struct hr_op hr_op_tokens_mask = {
     .close = mask_close,
     .identity = mask_identity,
     .apply = mask_apply,
+    .placed = true,
 };

@@ -98,17 +98,17 @@ static enum hr_err pad_infer(struct hr_infer *infer)
     return HR_OK;
 }
 
-/* Memory for `length` items of which `count` are to be set at *ret_items; the others have
- * the value of padding. */
+/* Memory for the field's `length` items of which `count` are to be set at *ret_items; the
+ * others have the value of padding. */
 static enum hr_err
-make_room(struct hr_op_ctx *ctx, enum hr_dtype dtype, int64_t length, int64_t count,
-          double value, void **ret_all, char **ret_items)
+make_room(struct hr_op_ctx *ctx, size_t field, enum hr_dtype dtype, int64_t length,
+          int64_t count, double value, void **ret_all, char **ret_items)
 {
     const struct pad *p = ctx->params;
     size_t item = hr_dtype_size(dtype);
     int64_t before = p->side == SIDE_START ? length - count : 0;
 
-    HR_TRY(hr__op_alloc(ctx, (size_t)length * item, ret_all));
+    HR_TRY(hr__op_result(ctx, field, (size_t)length * item, ret_all));
     *ret_items = (char *)*ret_all + (size_t)before * item;
     hr__fill(*ret_all, dtype, before, value);
     hr__fill(*ret_items + (size_t)count * item, dtype, length - count - before, value);
@@ -120,7 +120,7 @@ static enum hr_err add_mask(struct hr_op_ctx *ctx, int64_t length, int64_t count
     void *all;
     char *items;
 
-    HR_TRY(make_room(ctx, HR_BOOL, length, count, 0, &all, &items));
+    HR_TRY(make_room(ctx, 1, HR_BOOL, length, count, 0, &all, &items));
     memset(items, 1, (size_t)count);
     hr__value_set_tensor(ctx->fields[1], HR_BOOL, 1, &length, all, NULL);
     return HR_OK;
@@ -156,7 +156,7 @@ static enum hr_err pad_apply(struct hr_op_ctx *ctx)
         HR_TRY(add_length(ctx, 1 + p->mask, count));
     if (count == length)
         return HR_OK;
-    HR_TRY(make_room(ctx, dtype, length, count, p->value, &all, &items));
+    HR_TRY(make_room(ctx, 0, dtype, length, count, p->value, &all, &items));
     hr__value_copy(list, items);
     hr__value_clear(list);
     hr__value_set_tensor(list, dtype, 1, &length, all, NULL);
@@ -177,4 +177,5 @@ const struct hr_op hr_op_tokens_pad = {
     .binds = pad_binds,
     .infer = pad_infer,
     .apply = pad_apply,
+    .placed = true,
 };

@@ -177,7 +177,7 @@ static enum hr_err decode_clip(struct hr_op_ctx *ctx, struct hr_video *video,
                         "decode fewer or smaller ones, or raise `bytes_max`",
                         (long long)clip.count, (int)clip.width, (int)clip.height,
                         (long long)p->bytes_max);
-    HR_TRY(hr__op_alloc(ctx, (size_t)bytes, ret_data));
+    HR_TRY(hr__op_result(ctx, FIELD_TO, (size_t)bytes, ret_data));
     dims[0] = clip.count;
     dims[1] = clip.height;
     dims[2] = clip.width;
@@ -254,4 +254,5 @@ const struct hr_op hr_op_video_decode = {
     HR_PARAMS(decode_params, struct decode),
     .infer = decode_infer,
     .apply = decode_apply,
+    .placed = true,
 };
