@@ -510,6 +510,7 @@ void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame 
         hr_buffer_ref(parts[i].owner);
     }
     out->sum = hr__frame_write_body(frame, out->body_bytes, out->head);
+    out->summed = conn->intake.sealed ? out->body_bytes : 0;
     out->head_bytes = HR_FRAME_HEAD;
     out->bytes = HR_FRAME_HEAD + out->body_bytes + HR_FRAME_TAIL;
     enqueue(conn, out);

@@ -64,6 +64,8 @@ static void sum_body(struct hr_intake *in)
     size_t until =
         have < in->head.bytes ? have / HR_FRAME_RUN * HR_FRAME_RUN : in->head.bytes;
 
+    if (in->sealed)
+        return;
     in->sum = hr__frame_sum(in->sum, payload_of(in) + in->summed, until - in->summed);
     in->summed = until;
 }

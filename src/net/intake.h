@@ -16,6 +16,7 @@ struct hr_intake {
     struct hr_pool *pool;   /* borrowed */
     size_t payload_max;     /* of DATA; larger ones are refused */
     bool guarded;           /* set by the owner: only AUTH is taken now */
+    bool sealed;            /* likewise: bodies' bytes are in no hash */
     size_t have;            /* bytes of the current frame, header included */
     struct hr_buffer *data; /* body, or NULL */
     size_t summed;          /* bytes of the body in `sum` */

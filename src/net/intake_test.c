@@ -152,6 +152,39 @@ TEST(what_is_malformed_is_refused_wherever_it_is_torn)
     CHECK_HAS(error.message, "check the port");
 }
 
+TEST(a_sealed_body_is_in_no_hash)
+{
+    struct hr_frame frame = {.type = HR_FRAME_DATA, .count = 1};
+    char bytes[HR_FRAME_HEAD + 100 + HR_FRAME_TAIL] = {0};
+    uint64_t sum = hr__frame_write_body(&frame, 100, bytes);
+    struct hr_error error = {0};
+    struct hr_intake in;
+
+    begin(&in);
+    memset(bytes + HR_FRAME_HEAD, 7, 100);
+    memcpy(bytes + HR_FRAME_HEAD + 100, &sum, sizeof sum);
+    for (size_t cut = 0; cut < sizeof bytes; cut++) {
+        struct hr_buffer *data = NULL;
+        bool complete;
+        size_t used;
+
+        hr__intake_init(&in, pool, PAYLOAD_MAX);
+        in.sealed = true;
+        CHECK_OK(add(&in, bytes, cut, &error));
+        CHECK_OK(hr__intake_add(&in, bytes + cut, sizeof bytes - cut, &used, &complete,
+                                &frame, &data, &error));
+        CHECK(complete && ((const char *)hr_buffer_data(data))[99] == 7);
+        hr_buffer_unref(data);
+        hr__intake_finish(&in);
+    }
+    hr__intake_init(&in, pool, PAYLOAD_MAX);
+    in.sealed = true;
+    bytes[sizeof bytes - 1] ^= 1;
+    CHECK_ERR(HR_ERR_FORMAT, add(&in, bytes, sizeof bytes, &error));
+    CHECK_HAS(error.message, "damaged");
+    hr__intake_finish(&in);
+}
+
 TEST(memory_that_is_refused_is_an_error)
 {
     struct hr_frame frame = {.type = HR_FRAME_DATA, .count = 1};

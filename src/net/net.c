@@ -162,6 +162,7 @@ struct hr_conn *hr__net_new_conn(struct hr_net *net, int fd, enum hr_conn_state 
     conn->local = is_unix(fd);
     conn->state = state;
     hr__intake_init(&conn->intake, net->pool, net->options.payload_max);
+    conn->intake.sealed = conn->local;
     conn->on_read = hr__event.new(net->base, fd, EV_READ | EV_PERSIST, on_conn, conn);
     conn->on_write = hr__event.new(net->base, fd, EV_WRITE | EV_PERSIST, on_conn, conn);
     if (conn->on_read == NULL || conn->on_write == NULL ||

@@ -99,6 +99,7 @@ static void step(struct hr_conn *conn)
     }
     if (!done)
         return;
+    conn->intake.sealed = true;
     hr__net_opened(conn);
     if (conn->state == HR_CONN_OPEN && hr__tls_has_more(conn->tls))
         hr__conn_read(conn);

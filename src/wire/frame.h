@@ -5,7 +5,8 @@
  * connection distrust each other: every number is checked against its limit before use,
  * fields that a type does not use must be zero, and hashes cover header and payload. A
  * body is followed by its hash, which grows run by run: both sides hash bytes while they
- * are in cache, and a header is sent before its body was read.
+ * are in cache, and a header is sent before its body was read. Where what carries a frame
+ * cannot damage it, the bytes of the body are left out of the hash.
  * Pure functions on bytes; what the messages mean is in svc/. docs/formats/frame.md has
  * the bytes.
  */
@@ -16,7 +17,7 @@
 
 #include "core/error.h"
 
-#define HR_FRAME_VERSION 5u
+#define HR_FRAME_VERSION 6u
 #define HR_FRAME_HEAD 32u            /* bytes of a header */
 #define HR_FRAME_TAIL 8u             /* bytes after a body */
 #define HR_FRAME_RUN (1u << 18)      /* bytes of a body that are hashed at once */

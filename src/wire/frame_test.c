@@ -192,11 +192,11 @@ TEST(a_body_has_any_bytes_and_its_hash)
 TEST(the_bytes_are_those_of_the_page)
 {
     static const unsigned char credit[] = {
-        'H',  'R',  5,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
+        'H',  'R',  6,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
         0,    0,    0,    0,    5,    0,    0,    0, /* the hash follows */
-        0xef, 0x3f, 0x96, 0x2b, 0xdb, 0xcf, 0x1a, 0xcf, 0,  0, 1, 0, 0, 0, 0, 0};
+        0xe7, 0x62, 0x02, 0xe0, 0x02, 0xa1, 0xa3, 0x8f, 0,  0, 1, 0, 0, 0, 0, 0};
     static const unsigned char hello[] = {
-        'H',  'R',  5,    1,    48,   0,    0,    0,    /* header */
+        'H',  'R',  6,    1,    48,   0,    0,    0,    /* header */
         96,   0,    0,    0,    0,    0,    0,    0,    /* cursor */
         7,    0,    0,    0,    3,    0,    0,    0,    /* count, generation */
         0,    0,    0,    0,    0,    0,    0,    0,    /* hash */
