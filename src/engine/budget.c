@@ -11,8 +11,11 @@
 #include "engine/engine.h"
 #include "engine/run.h"
 
-/* What a thread runs between two looks at the bytes of its claim, at least. */
+/* What a thread runs between two looks at the bytes of its claim: so long at most, and
+ * its part of so many records; but always two. All threads may be between two looks when
+ * records grow at once. */
 #define STEP_NS 20000
+#define STEP_RECORDS 8
 #define STEP_LEAST 2
 
 /* Growth by less than an eighth is ignored. */
@@ -117,11 +120,14 @@ uint64_t hr__budget_room(const struct hr_stage *stage, uint32_t count)
 
 uint32_t hr__budget_step(const struct hr_claim *claim)
 {
-    double ns = claim->record_ns > 1 ? claim->record_ns : 1;
+    int threads = claim->stage->engine->thread_count;
+    double ns = claim->record_ns > 1 ? claim->record_ns : 1, step = STEP_NS / ns;
+    double most = (double)STEP_RECORDS / (threads > 0 ? threads : 1);
 
     if (claim->room_bytes == UINT64_MAX)
         return UINT32_MAX;
-    return STEP_NS / ns > STEP_LEAST ? (uint32_t)(STEP_NS / ns) : STEP_LEAST;
+    step = step < most ? step : most;
+    return step > STEP_LEAST ? (uint32_t)step : STEP_LEAST;
 }
 
 static uint64_t row_bytes(const struct hr_value *row, size_t count)
