@@ -22,10 +22,10 @@ if [ "$1" = neon ]; then
     dpkg --print-foreign-architectures 2>/dev/null | grep -qx arm64 || foreign=arm64
 fi
 # Optional: without libsndfile FLAC, Ogg and MP3 are not read, without libcurl and expat no http://, s3://, without expat no XML of Pascal VOC, without libzstd no zstd,
-# without libevent no service, without OpenSSL no TLS in it, without SQLite no independent consumers of one run;
+# without libevent no service, without OpenSSL no TLS in it, without SQLite no independent consumers of one run, without libpq no journal of theirs in PostgreSQL;
 # checks that need the others are skipped. Not installed, as they bring a hundred packages: libavformat-dev and libswscale-dev, for video.
-wishes="libsndfile1-dev libcurl4-openssl-dev libexpat1-dev libzstd-dev libevent-dev libssl-dev libsqlite3-dev"
-[ "$1" = check ] && wishes="$wishes clang-format-14 libclang-rt-14-dev"
+wishes="libsndfile1-dev libcurl4-openssl-dev libexpat1-dev libzstd-dev libevent-dev libssl-dev libsqlite3-dev libpq-dev"
+[ "$1" = check ] && wishes="$wishes clang-format-14 libclang-rt-14-dev postgresql"
 
 # A package may be installed for several architectures; only the requested one counts.
 here=$(dpkg --print-architecture 2>/dev/null)

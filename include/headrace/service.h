@@ -49,16 +49,19 @@ struct hr_dispatcher_options {
     const char *tls_cert; /* PEM files of TLS, see above; NULL: as the environment says */
     const char *tls_key;
     const char *tls_client_ca;
-    bool insecure;            /* may listen beyond this machine without a token */
-    bool journal_power;       /* commits survive a power cut, too: an fsync for each */
+    bool insecure;      /* may listen beyond this machine without a token */
+    bool journal_power; /* commits to a folder survive a power cut, too, by an fsync each
+                         */
     uint32_t workers_per_run; /* that a run connects to, at most 64 */
     const char *tenants_file; /* tenants, who have runs by tokens of their own: a line for
                                  each (docs/service.md); NULL: there are none. Workers
                                  need the file, too */
-    const char *journal; /* folder of the journal, which runs need that are consumed by
-                            several clients (hr_iter_options.service_consumer); it is made
-                            if it is missing, and is for one dispatcher; NULL: none, such
-                            runs are refused */
+    const char *journal;      /* of runs that are consumed by several clients
+                                 (hr_iter_options.service_consumer): a folder for this
+                                 dispatcher, which is made if it is missing, or the address of
+                                 a database that dispatchers may share,
+                                 "postgresql://USER@HOST/DATABASE"; NULL: none, such runs are
+                                 refused */
     uint64_t journal_ns; /* a run that nobody has used for so long leaves the journal */
     uint64_t evict_ns;   /* what a consumer has not committed goes to others when it has
                             had no connection for so long */

@@ -130,6 +130,7 @@ class Consumer:
             )
         if number == 0 and exists:
             raise StateError(
-                f"{place} exists, and the dispatcher knows no checkpoint of this consumer: remove the file to begin"
+                f"{place} exists, and the dispatcher knows no checkpoint of this consumer: name a dispatcher with the "
+                "journal of its commits, or remove the file to begin"
             )
         return place if exists else None

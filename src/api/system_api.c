@@ -140,6 +140,7 @@ static const struct {
     {"library", "libevent",      "dispatchers, workers and .distribute()",        hr__event_version     },
     {"library", "OpenSSL",       "TLS in a service",                              hr__ssl_version       },
     {"library", "SQLite",        "a dispatcher's journal of consumers",           hr__sqlite_version    },
+    {"library", "libpq",         "a journal that dispatchers share",              hr__postgres_version  },
     {"library", "libyaml",       "graph files",                                   libyaml_version       },
     {"library", "xxHash",        "fingerprints and checksums",                    xxhash_version        },
     {"system",  "io_uring",      "many reads in flight; without it threads read",

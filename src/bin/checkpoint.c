@@ -130,7 +130,8 @@ int checkpoint_resume(struct hr_iter *iter, const char *path, struct progress *p
         return resume(iter, path, number, progress->quiet);
     if (access(path, F_OK) == 0)
         return cli_usage("%s exists, and the dispatcher knows no checkpoint of this "
-                         "consumer: remove the file to begin",
+                         "consumer: name a dispatcher with the journal of its commits, "
+                         "or remove the file to begin",
                          path);
     return CLI_OK;
 }

@@ -47,12 +47,13 @@ static const struct cli_option dispatcher_table[] = {
      "one; default: nowhere"},
     {"events", 0, CLI_TEXT, AT(events), "FILE",
      "append what happens to this file, an object of JSON per line"},
-    {"journal", 0, CLI_TEXT, AT(journal), "FOLDER",
-     "keep there what several consumers of one run (headrace run --consumer) have committed; "
-     "default: nowhere, such runs are refused"},
+    {"journal", 0, CLI_TEXT, AT(journal), "FOLDER|ADDRESS",
+     "keep there what several consumers of one run (headrace run --consumer) have committed: in "
+     "a folder, or in a database of PostgreSQL, postgresql://USER@HOST/DATABASE, which several "
+     "dispatchers may share; default: nowhere, such runs are refused"},
     {"journal-survives", 0, CLI_CHOICE, AT(journal_survives), "kill|power",
-     "what no commit may be lost in: the death of this process (default), or also a power cut, "
-     "which costs an fsync for each"},
+     "what no commit to a folder may be lost in: the death of this process (default), or also a "
+     "power cut, which costs an fsync for each; in a database none is lost"},
     {"journal-days", 0, CLI_INT, AT(journal_days), "N",
      "a run that nobody has used for N days leaves the journal; default 30", 1, 36500},
     {"evict-after", 0, CLI_INT, AT(evict_after), "SECONDS",
@@ -85,6 +86,9 @@ static const struct cli_example dispatcher_examples[] = {
      "also answers headrace status, and Prometheus at /metrics"},
     {"headrace dispatcher --journal /var/lib/headrace",
      "also for runs with several consumers, served first come, first served"},
+    {"headrace dispatcher --listen 10.0.0.2:7070 --token-file token --journal "
+     "postgresql://headrace@db/headrace",
+     "one of several that share a journal: another one goes on when it is gone"},
     {"headrace worker --dispatcher 127.0.0.1:7070",
      "one of its workers"},
     {"headrace run train.yaml --service 127.0.0.1:7070",

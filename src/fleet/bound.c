@@ -74,6 +74,29 @@ static void fail_job(struct hr_dispatcher_process *d, struct hr_bound_job *job,
     drop_job(d, job);
 }
 
+/* Gets the journal back if it is lost. Another dispatcher may have it meanwhile, so what
+ * is in memory of it is out of date. */
+static enum hr_err recover(struct hr_dispatcher_process *d, struct hr_error *reterr)
+{
+    struct hr_error why = {0};
+    enum hr_err code;
+
+    if (!hr__journal_is_lost(d->journal))
+        return HR_OK;
+    code = hr__journal_recover(d->journal, &why);
+    if (code == HR_OK)
+        hr__fail(&why, HR_ERR_IO, "the connection to the journal was lost meanwhile");
+    while (d->bound != NULL)
+        fail_job(d, d->bound, &why);
+    if (code != HR_OK) {
+        if (reterr != NULL)
+            *reterr = why;
+        return code;
+    }
+    hr__events_add(d->events, "journal_taken", NULL);
+    return HR_OK;
+}
+
 /* ---- what binders want done ---- */
 
 /* Says whom an error is about: binders know ranks. */
@@ -314,7 +337,8 @@ static enum hr_err init_job(struct hr_dispatcher_process *d, struct hr_bound_job
                                             .ttl_ns = TTL_NS,
                                             .served_ns = SERVED_NS,
                                             .silent_ns = HR_FLEET_SILENT_NS,
-                                            .absent_ns = d->evict_ns};
+                                            .absent_ns = d->evict_ns,
+                                            .journal = hr__journal_number(d->journal)};
     uint64_t now = hr__now_ns();
 
     HR_TRY(hr__bind_init(&job->binder, &options, reterr));
@@ -380,7 +404,7 @@ static enum hr_err
 get_job(struct hr_dispatcher_process *d, const struct hr_bound_head *head,
         struct hr_bound_job **ret_job, struct hr_error *reterr)
 {
-    struct hr_bound_job *job = find_job(d, head->id);
+    struct hr_bound_job *job;
     struct hr_journal_job about;
     enum hr_err code = HR_OK;
 
@@ -388,6 +412,8 @@ get_job(struct hr_dispatcher_process *d, const struct hr_bound_head *head,
         return hr__fail(reterr, HR_ERR_UNSUPPORTED,
                         "this dispatcher has no journal, which several consumers of one "
                         "job need: start it with --journal FOLDER");
+    HR_TRY(recover(d, reterr));
+    job = find_job(d, head->id);
     if (job != NULL)
         about = job->about;
     else
@@ -556,7 +582,7 @@ static void expire(struct hr_dispatcher_process *d, uint64_t now)
     struct hr_error error = {0};
     enum hr_err code = HR_OK;
 
-    if (d->journal == NULL || (d->expired_ns != 0 && now - d->expired_ns < EXPIRE_NS))
+    if (d->expired_ns != 0 && now - d->expired_ns < EXPIRE_NS)
         return;
     d->expired_ns = now;
     for (struct hr_bound_job *job = d->bound; code == HR_OK && job != NULL;
@@ -572,6 +598,8 @@ void hr__bound_tick(struct hr_dispatcher_process *d, uint64_t now)
 {
     struct hr_bound_job *next;
 
+    if (d->journal == NULL || recover(d, NULL) != HR_OK)
+        return;
     for (struct hr_bound_job *job = d->bound; job != NULL; job = next) {
         next = job->next;
         hr__bind_tick(&job->binder, now, &d->actions);

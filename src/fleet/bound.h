@@ -6,7 +6,7 @@
  * taken from them yet; else it is in the journal alone. Each has a binder of its own,
  * which is introduced to the workers and hears of them what the dispatcher's role hears.
  * Where the journal fails, the job is dropped from memory with its clients: they come
- * back, and find it as the journal has it.
+ * back, and find it as the journal has it. All jobs are where it is lost.
  */
 #ifndef HR_FLEET_BOUND_H
 #define HR_FLEET_BOUND_H

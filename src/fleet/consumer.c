@@ -6,6 +6,7 @@
  * there the dispatcher knows. docs/formats/state.md has the keys.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -18,7 +19,7 @@
 #include "fleet/remote_internal.h"
 #include "wire/frame.h"
 
-#define STATE_VERSION 1
+#define STATE_VERSION 2
 
 struct hr_consumer {
     char *name, *job; /* of the run */
@@ -35,16 +36,14 @@ struct hr_consumer {
 
 /* ---- opening ---- */
 
-static enum hr_err
-check(const struct hr_iter_options *o, size_t dispatchers, struct hr_error *reterr)
+static enum hr_err check(const struct hr_iter_options *o, struct hr_error *reterr)
 {
     size_t length = strlen(o->service_consumer);
     const char *wrong = o->service_job == NULL ? "the name of the job, which all of its "
                                                  "consumers give"
-                        : o->world > 1    ? "no ranks: the next batches go to the first "
-                                            "one with room"
-                        : dispatchers > 1 ? "one dispatcher, which keeps their journal"
-                                          : NULL;
+                        : o->world > 1 ? "no ranks: the next batches go to the first "
+                                         "one with room"
+                                       : NULL;
 
     if (length == 0 || length > HR_FRAME_NAME_MAX ||
         !hr__frame_is_plain(o->service_consumer, length))
@@ -72,13 +71,8 @@ static enum hr_err init(struct hr_remote *r, const struct hr_iter_options *optio
         .beat_ns = HR_FLEET_BEAT_NS,
         .kinds = kinds,
         .weight = r->weight};
-    struct hr_fleet_list dispatchers;
-    size_t count;
 
-    HR_TRY(hr__fleet_list(options->service, &dispatchers, reterr));
-    count = dispatchers.count;
-    hr__fleet_list_finish(&dispatchers);
-    HR_TRY(check(options, count, reterr));
+    HR_TRY(check(options, reterr));
     c->name = hr__strdup(options->service_consumer);
     c->job = hr__strdup(options->service_job);
     if (c->name == NULL || c->job == NULL)
@@ -124,23 +118,34 @@ static int64_t number_of(const struct hr_doc *doc, const char *key)
     return value != NULL && value->kind == HR_DOC_INT ? value->as.integer : -1;
 }
 
+/* A number as 16 digits. */
+static bool read_hex(const char *text, uint64_t *ret_number)
+{
+    char *end = NULL;
+
+    *ret_number = strtoull(text, &end, 16);
+    return strlen(text) == 16 && *end == '\0' && *ret_number != 0;
+}
+
 static enum hr_err
 read_state(struct hr_consumer *c, const struct hr_doc *doc, struct hr_error *reterr)
 {
     const char *consumer = hr__doc_get_string(doc, "consumer"),
                *job = hr__doc_get_string(doc, "job"),
-               *run = hr__doc_get_string(doc, "run");
+               *run = hr__doc_get_string(doc, "run"),
+               *journal = hr__doc_get_string(doc, "journal");
     int64_t version = number_of(doc, "headrace_consumer"),
             checkpoint = number_of(doc, "checkpoint"),
             batches = number_of(doc, "batches"), records = number_of(doc, "records");
+    uint64_t number;
     char id[17];
 
     if (version != STATE_VERSION)
         return hr__fail(reterr, version < 0 ? HR_ERR_STATE : HR_ERR_UNSUPPORTED,
                         "this is not a state of version %d of one of several consumers",
                         STATE_VERSION);
-    if (consumer == NULL || job == NULL || run == NULL || checkpoint < 1 || batches < 0 ||
-        records < 0)
+    if (consumer == NULL || job == NULL || run == NULL || journal == NULL ||
+        !read_hex(journal, &number) || checkpoint < 1 || batches < 0 || records < 0)
         return hr__fail(reterr, HR_ERR_FORMAT, "the state of a consumer is damaged");
     if (strcmp(consumer, c->name) != 0 || strcmp(job, c->job) != 0)
         return hr__fail(reterr, HR_ERR_STATE,
@@ -153,6 +158,7 @@ read_state(struct hr_consumer *c, const struct hr_doc *doc, struct hr_error *ret
                         "the state is of a job '%.60s' with another graph, data, seed or "
                         "options",
                         job);
+    c->claims.journal = number;
     c->resumed = (uint64_t)checkpoint;
     c->batches_before = (uint64_t)batches;
     c->records_before = (uint64_t)records;
@@ -190,12 +196,13 @@ hr__consumer_save(struct hr_remote *r, struct hr_str *out, struct hr_error *rete
 {
     struct hr_consumer *c = r->consumer;
     char fingerprint[HR_FINGERPRINT_BYTES];
-    uint64_t number;
+    uint64_t number, journal;
     bool known;
 
     hr__net_lock(r->net);
     known = c->claims.resolved;
     number = c->claims.committed + 1;
+    journal = c->claims.journal;
     hr__net_unlock(r->net);
     if (!known)
         return hr__fail(reterr, HR_ERR_STATE,
@@ -204,8 +211,8 @@ hr__consumer_save(struct hr_remote *r, struct hr_str *out, struct hr_error *rete
     hr__str_addf(out, "{\"headrace_consumer\": %d, \"fingerprint\": \"%s\", \"job\": ",
                  STATE_VERSION, fingerprint);
     hr__str_add_json(out, c->job, strlen(c->job));
-    hr__str_addf(out,
-                 ", \"run\": \"%016llx\", \"consumer\": ", (unsigned long long)c->job_id);
+    hr__str_addf(out, ", \"run\": \"%016llx\", \"journal\": \"%016llx\", \"consumer\": ",
+                 (unsigned long long)c->job_id, (unsigned long long)journal);
     hr__str_add_json(out, c->name, strlen(c->name));
     hr__str_addf(out, ", \"checkpoint\": %llu, \"batches\": %llu, \"records\": %llu}",
                  (unsigned long long)number,

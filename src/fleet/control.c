@@ -436,6 +436,12 @@ static void add_metrics(const struct hr_dispatcher_process *d, struct hr_str *ou
     counter(out, "data_sent_bytes_total",
             "Bytes that these were as they were sent, compressed or not.", d->sent);
     add_connections(d, out);
+    if (d->journal != NULL)
+        gauge(
+            out, "journal_held",
+            "1: this dispatcher has its journal; 0: another one has it, or it cannot be "
+            "reached.",
+            !hr__journal_is_lost(d->journal));
     counter(out, "events_lost_total", "Lines of the events log that were not written.",
             hr__events_lost(d->events));
     metric(out, "process_cpu_seconds_total", "counter", "CPU time of this process.", "",

@@ -2,7 +2,7 @@
  * fleet/journal_test.c - the journal against the binder that it follows, on files that
  * fail, and on files that are no journals.
  */
-#include "fleet/journal.h"
+#include "fleet/journal_test_util.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -12,12 +12,6 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "core/rng.h"
-#include "svc/svc_test_util.h"
-
-#define JOB 0xfedcba9876543210u
-#define CONSUMERS 4u
-#define WINDOW 6u
 
 static const char *new_folder(void)
 {
@@ -36,206 +30,14 @@ static const char *file_in(const char *folder, const char *suffix)
     return path;
 }
 
-static struct hr_journal *open_in(const char *folder)
-{
-    struct hr_journal *journal = NULL;
-    struct hr_error error = {0};
-
-    CHECK_OK(hr__journal_open(folder, false, &journal, &error));
-    return journal;
-}
-
-static struct hr_journal_job job_of(void)
-{
-    return (struct hr_journal_job){
-        .id = JOB, .end = 95, .split = 4, .name = "train", .tenant = ""};
-}
-
-static void init_binder(struct hr_binder *binder)
-{
-    const struct hr_journal_job job = job_of();
-    const struct hr_bind_options options = {.job = job.id,
-                                            .end = job.end,
-                                            .split = job.split,
-                                            .consumers = CONSUMERS,
-                                            .window = WINDOW,
-                                            .ahead = 2,
-                                            .peers_max = 20,
-                                            .ttl_ns = 1000 * MS,
-                                            .served_ns = 500 * MS,
-                                            .silent_ns = 2000 * MS,
-                                            .absent_ns = 2000 * MS};
-
-    CHECK_OK(hr__bind_init(binder, &options, NULL));
-}
-
-static enum hr_err
-named(void *user, uint32_t rank, const char *name, struct hr_error *reterr)
-{
-    uint32_t *count = user;
-    char wanted[16];
-
-    (void)reterr;
-    snprintf(wanted, sizeof wanted, "gpu%u", rank);
-    CHECK_EQ_STR(name, wanted);
-    CHECK_EQ_INT(rank, (*count)++);
-    return HR_OK;
-}
-
-static void restore(struct hr_journal *journal, struct hr_binder *binder)
-{
-    struct hr_error error = {0};
-    uint32_t count = 0;
-
-    init_binder(binder);
-    CHECK_OK(hr__journal_restore(journal, binder, named, &count, &error));
-    CHECK_EQ_INT(count, CONSUMERS);
-}
-
-/* Whether two binders agree on all that a journal holds. */
-static bool agree(const struct hr_binder *a, const struct hr_binder *b)
-{
-    bool same = a->first == b->first && a->generation == b->generation;
-
-    for (uint32_t i = 0; i < WINDOW; i++)
-        same = same && a->window[i].owner == b->window[i].owner &&
-               a->window[i].committed == b->window[i].committed;
-    for (uint32_t r = 0; r < CONSUMERS; r++) {
-        const struct hr_bind_consumer *p = &a->consumers[r], *q = &b->consumers[r];
-
-        same = same && p->generation == q->generation && p->nonce == q->nonce &&
-               p->committed == q->committed && p->bound == q->bound;
-    }
-    return same;
-}
-
-/* ---- a binder with consumers that come, commit and go ---- */
-
-static struct hr_binder binder;
-static struct hr_rng rng;
-static uint64_t nonce;
-
-static uint32_t below(uint32_t limit)
-{
-    return hr__rng_u32(&rng) % limit;
-}
-
-/* Commits a part of the first split that it has. */
-static void commit(uint32_t rank, hr_peer peer)
-{
-    struct hr_frame frame = {HR_FRAME_COMMIT};
-    const struct hr_bind_consumer *consumer = &binder.consumers[rank];
-
-    frame.generation = consumer->generation;
-    frame.u.commit.id = consumer->committed + 1;
-    for (uint64_t n = binder.first;
-         n < binder.first + WINDOW && n < binder.splits && frame.count == 0; n++) {
-        const struct hr_bind_split *split = &binder.window[n % WINDOW];
-        uint64_t from = n * 4 + split->committed, end = n * 4 + 4;
-
-        end = end < 95 ? end : 95;
-        if (split->owner != rank + 1)
-            continue;
-        frame.u.commit.ranges[frame.count++] =
-            (struct hr_frame_range){from, from + 1 + below((uint32_t)(end - from))};
-    }
-    hr__bind_frame(&binder, peer, &frame, 0, fresh());
-}
-
-/* One event; the peers of consumers are 2 and on. */
-static void act(void)
-{
-    uint32_t rank = below(CONSUMERS);
-    struct hr_frame hello = client_hello(JOB, CONSUMERS, rank, 0);
-    hr_peer peer = 2 + rank;
-
-    fresh();
-    if (binder.consumers[rank].peer == 0) {
-        hello.u.hello.nonce = ++nonce;
-        hr__bind_frame(&binder, peer, &hello, 0, fresh());
-    } else if (below(8) == 0) {
-        hr__bind_evict(&binder, rank, 0, &actions);
-        hr__bind_lost(&binder, peer, 0, &actions);
-    } else if (below(8) == 0) {
-        hr__bind_lost(&binder, peer, 0, fresh());
-    } else {
-        commit(rank, peer);
-    }
-}
-
-static void begin(void)
-{
-    struct hr_frame hello = worker_hello(100, 1);
-
-    init_binder(&binder);
-    hr__bind_frame(&binder, 1, &hello, 0, fresh());
-}
-
-static void add_names(struct hr_journal *journal)
-{
-    const struct hr_journal_job job = job_of();
-
-    CHECK_OK(hr__journal_add(journal, &job, NULL));
-    for (uint32_t rank = 0; rank < CONSUMERS; rank++) {
-        char name[16];
-
-        snprintf(name, sizeof name, "gpu%u", rank);
-        CHECK_OK(hr__journal_name(journal, JOB, rank, name, NULL));
-    }
-}
-
 TEST(a_restored_binder_is_the_one_that_was_journalled)
 {
-    const char *folder;
-
-    hr__rng_init(&rng, check_seed(), 0, 0);
-    for (int trial = 0; trial < 10; trial++) {
-        struct hr_journal *journal = open_in(folder = new_folder());
-
-        begin();
-        add_names(journal);
-        for (int i = 0; i < 2000 && !hr__bind_is_done(&binder); i++) {
-            struct hr_binder other;
-
-            act();
-            CHECK_OK(hr__journal_write(journal, &binder, &actions, NULL));
-            if (below(10) == 0) {
-                hr__journal_close(journal);
-                journal = open_in(folder);
-            }
-            restore(journal, &other);
-            CHECK(agree(&binder, &other));
-            hr__bind_finish(&other);
-        }
-        CHECK(hr__bind_is_done(&binder));
-        hr__bind_finish(&binder);
-        hr__journal_close(journal);
-    }
+    check_restored(new_folder, 10);
 }
 
 TEST(jobs_are_found_and_forgotten_when_nobody_uses_them)
 {
-    struct hr_journal *journal = open_in(new_folder());
-    struct hr_journal_job job = job_of(), found;
-
-    CHECK_ERR(HR_ERR_NOT_FOUND, hr__journal_find(journal, JOB, &found, NULL));
-    snprintf(job.tenant, sizeof job.tenant, "vision");
-    CHECK_OK(hr__journal_add(journal, &job, NULL));
-    CHECK_ERR(HR_ERR_IO, hr__journal_add(journal, &job, NULL)); /* it is there */
-    CHECK_OK(hr__journal_name(journal, JOB, 0, "gpu0", NULL));
-    CHECK_OK(hr__journal_find(journal, JOB, &found, NULL));
-    CHECK(found.end == 95 && found.split == 4 && found.first == 0);
-    CHECK_EQ_STR(found.name, "train");
-    CHECK_EQ_STR(found.tenant, "vision");
-    CHECK_OK(hr__journal_touch(journal, JOB, NULL));
-    CHECK_OK(hr__journal_expire(journal, 100, NULL));
-    CHECK_OK(hr__journal_find(journal, JOB, &found, NULL));
-    sleep(2);
-    CHECK_OK(hr__journal_expire(journal, 1, NULL));
-    CHECK_ERR(HR_ERR_NOT_FOUND, hr__journal_find(journal, JOB, &found, NULL));
-    CHECK_OK(hr__journal_add(journal, &job, NULL));
-    CHECK_OK(hr__journal_name(journal, JOB, 0, "gpu0", NULL)); /* its rank is free */
-    hr__journal_close(journal);
+    check_jobs(new_folder);
 }
 
 /* ---- files that fail ---- */

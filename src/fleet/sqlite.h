@@ -13,8 +13,10 @@
     F(bind_int64)                                                                        \
     F(bind_text)                                                                         \
     F(close)                                                                             \
+    F(column_count)                                                                      \
     F(column_int64)                                                                      \
     F(column_text)                                                                       \
+    F(column_type)                                                                       \
     F(errmsg)                                                                            \
     F(exec)                                                                              \
     F(finalize)                                                                          \

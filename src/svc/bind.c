@@ -160,6 +160,11 @@ static bool admit(struct hr_binder *binder, hr_peer peer, const struct hr_frame 
 
     if (frame->u.hello.nonce == consumer->nonce)
         return true;
+    if (frame->generation > binder->generation) {
+        hr__refuse(actions, peer, HR_ERR_CANCELLED,
+                   "it is known to another journal: give dispatchers that share one");
+        return false;
+    }
     if (frame->generation != 0) {
         hr__refuse(actions, peer, HR_ERR_CANCELLED,
                    "it was evicted or replaced; go back to its committed checkpoint");
@@ -227,7 +232,7 @@ hello_client(struct hr_binder *binder, hr_peer peer, const struct hr_frame *fram
     answer->position = rank;
     answer->u.welcome.nonce = frame->u.hello.nonce;
     answer->u.welcome.committed = consumer->committed;
-    answer->u.welcome.window = binder->options.window * binder->options.split;
+    answer->u.welcome.window = binder->options.journal;
     tell_all_bound(binder, rank, actions);
     hr__bind_grant(binder, now, actions);
 }

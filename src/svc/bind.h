@@ -31,6 +31,7 @@ struct hr_bind_options {
     uint64_t ttl_ns, served_ns, silent_ns; /* as in svc/lease.h; served_ns: until it is
                                               sent again to a client that waits for it */
     uint64_t absent_ns; /* a consumer without a connection is evicted then */
+    uint64_t journal;   /* its number, for WELCOME */
 };
 #define HR_BIND_CONSUMERS_MAX 4096u
 

@@ -16,6 +16,7 @@ static struct hr_bind_options plain(void)
                                     .end = 95,
                                     .split = 10,
                                     .consumers = 3,
+                                    .journal = 77,
                                     .window = 6,
                                     .ahead = 2,
                                     .peers_max = 20,
@@ -282,6 +283,7 @@ TEST(a_new_incarnation_is_told_its_checkpoint_and_what_is_bound_to_it)
     join_client(3, 0, 55, 4);
     CHECK_EQ_INT(sent(3, HR_FRAME_WELCOME, 0)->generation, 2);
     CHECK_EQ_INT(sent(3, HR_FRAME_WELCOME, 0)->u.welcome.committed, 1);
+    CHECK_EQ_INT(sent(3, HR_FRAME_WELCOME, 0)->u.welcome.window, 77);
     bound = sent(3, HR_FRAME_BIND, 0);
     CHECK_EQ_INT(bound->count, 2);
     CHECK_EQ_INT(bound->u.lease.ranges[0].from, 4);
@@ -289,6 +291,9 @@ TEST(a_new_incarnation_is_told_its_checkpoint_and_what_is_bound_to_it)
     again.generation = 1;
     hr__bind_frame(&binder, 4, &again, 5, fresh());
     check_refused(4, HR_ERR_CANCELLED, "evicted or replaced");
+    again.generation = 3; /* none was given yet */
+    hr__bind_frame(&binder, 5, &again, 5, fresh());
+    check_refused(5, HR_ERR_CANCELLED, "known to another journal");
     hr__bind_finish(&binder);
 }
 

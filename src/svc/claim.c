@@ -276,6 +276,14 @@ static enum hr_claims_do welcome(struct hr_claims *claims, const struct hr_frame
     if (frame->u.welcome.nonce != claims->options.nonce || frame->generation == 0 ||
         claims->state == HR_CLAIMS_REPLACED)
         return HR_CLAIMS_NOTHING;
+    if (claims->journal != 0 && claims->journal != frame->u.welcome.window) {
+        claims->state = HR_CLAIMS_REPLACED;
+        hr__fail(&claims->error, HR_ERR_STATE,
+                 "the dispatcher has another journal than the one with this consumer's "
+                 "checkpoints: give dispatchers that share it");
+        return HR_CLAIMS_STOP;
+    }
+    claims->journal = frame->u.welcome.window;
     if (claims->generation != 0 && claims->generation != frame->generation)
         return stop(claims, HR_ERR_CANCELLED, "it was evicted");
     if (!claims->resolved)

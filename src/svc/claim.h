@@ -60,6 +60,7 @@ struct hr_claims {
     struct hr_claims_options options;
     enum hr_claims_state state;
     uint32_t generation;
+    uint64_t journal;   /* number of the one that has its checkpoints; 0: not known */
     uint64_t committed; /* number of the checkpoint that counts */
     bool resolved;      /* that is known */
     uint64_t pending;   /* number of the checkpoint in COMMIT, or 0 */

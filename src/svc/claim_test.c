@@ -264,6 +264,27 @@ TEST(a_pending_commit_is_sent_again_after_a_reconnect)
     stop();
 }
 
+TEST(a_dispatcher_with_another_journal_stops_the_consumer)
+{
+    struct hr_frame frame = {HR_FRAME_WELCOME, .position = 1, .generation = 1};
+
+    start();
+    frame.u.welcome.nonce = 5;
+    frame.u.welcome.window = 77;
+    CHECK_EQ_INT(hr__claims_frame(&claims, DISPATCHER, &frame, fresh()),
+                 HR_CLAIMS_NOTHING);
+    CHECK_EQ_INT(claims.journal, 77);
+    hr__claims_lost(&claims, DISPATCHER);
+    hr__claims_connected(&claims, DISPATCHER, 0, 0, fresh());
+    CHECK_EQ_INT(hr__claims_frame(&claims, DISPATCHER, &frame, fresh()),
+                 HR_CLAIMS_NOTHING);
+    frame.u.welcome.window = 78;
+    CHECK_EQ_INT(hr__claims_frame(&claims, DISPATCHER, &frame, fresh()), HR_CLAIMS_STOP);
+    CHECK_EQ_INT(claims.error.code, HR_ERR_STATE);
+    CHECK_HAS(claims.error.message, "another journal");
+    stop();
+}
+
 TEST(an_evicted_consumer_stops_and_a_refused_one_tries_again)
 {
     struct hr_frame error = {HR_FRAME_ERROR};

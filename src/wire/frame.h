@@ -112,7 +112,8 @@ struct hr_frame {
         struct {
             uint64_t nonce;     /* that of the HELLO */
             uint64_t committed; /* number of the last committed checkpoint, or 0 */
-            uint64_t window;    /* positions beyond the cursor that may be leased */
+            uint64_t window;    /* positions beyond the cursor that may be leased; to an
+                                   independent consumer: number of the journal */
         } welcome;
         struct {
             uint32_t rank;

@@ -292,7 +292,6 @@ def a_dispatcher_without_a_journal_says_what_to_do():
         words = ["run", text, "-q", "--service", s.address, "--job", "none", "--consumer", "a", "--state", temp / "none.state"]
         one_line(run(*words, code=1), "start it with --journal FOLDER")
     one_line(run(*words[:-2], code=2), "--consumer needs --service, --job and --state FILE")
-    one_line(run(*words[:4], "127.0.0.1:1,127.0.0.1:2", *words[5:], code=2), "need one dispatcher, which keeps their journal")
     one_line(run(*words, "--rank", 0, "--world", 2, code=2), "need no ranks")
 
 

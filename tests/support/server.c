@@ -16,7 +16,8 @@ static void open_pipe(int ends[2])
     CHECK_EQ_INT(pipe2(ends, O_CLOEXEC), 0);
 }
 
-/* The line that the script prints once it serves; false if there is none. */
+/* The line that the script prints once it serves; false if there is none. `folder` may be
+ * NULL. */
 static bool start(const char *name, const char *folder, char *line, size_t room)
 {
     char script[1024];
@@ -62,5 +63,14 @@ const char *gluster_start(const char *folder)
 
     if (!start("gluster.py", folder, uri, sizeof uri))
         SKIP("GlusterFS cannot be started");
+    return uri;
+}
+
+const char *postgres_start(void)
+{
+    static char uri[100];
+
+    if (!start("postgres.py", NULL, uri, sizeof uri))
+        SKIP("PostgreSQL cannot be started");
     return uri;
 }

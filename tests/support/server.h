@@ -17,4 +17,8 @@ const char *gluster_start(const char *folder);
 void gluster_put(const char *uri, const void *data, size_t bytes);
 void gluster_remove(const char *uri);
 
+/* Starts PostgreSQL (postgres.py); returns "postgresql://...", static storage. Skips the
+ * test where it cannot run. */
+const char *postgres_start(void);
+
 #endif
