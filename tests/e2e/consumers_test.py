@@ -1,6 +1,10 @@
-"""Several consumers of one run, with real processes: each batch once, also when processes are killed."""
+"""Several consumers of one run, with real processes: each batch once, also when processes are killed.
+
+HEADRACE_TEST_JOURNAL=postgres keeps all journals in a server of PostgreSQL.
+"""
 import json
 import os
+import pathlib
 import random
 import re
 import resource
@@ -10,7 +14,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
 from consumers_support import Consumer, check_union, expected
+from postgres import tap_server
 from service_support import LONG, Service, ask, begin, free_port, metrics, wait_until
 from support import graph, main, one_line, run, run_json, source, start, temp, test
 
@@ -31,7 +37,7 @@ def numbers(name, n=1500, ms=0.2):
 
 
 def service(workers=2, *options, journal=None, **more):
-    journal = journal or temp / f"journal{rng.randrange(10**9)}"
+    journal = journal or (server.address if server else temp / f"journal{rng.randrange(10**9)}")
     return Service(workers, options=["--journal", journal, *options], **more)
 
 
@@ -328,7 +334,7 @@ def a_dispatcher_that_starts_again_knows_all_commits():
 def a_full_disk_stops_its_runs_and_no_others_and_they_go_on():
     text, other = numbers("full", 4000), graph("other.yaml", NUMBERS % (4000, 0.2))
     wanted = expected(text)
-    with service(2, "--events", temp / "full.events") as s:
+    with service(2, "--events", temp / "full.events", journal=temp / "full") as s:
         consumer = Consumer(s.address, text, "a", "full", every=5)
         got_some(consumer, 50)
         resource.prlimit(s.dispatcher.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
@@ -367,4 +373,5 @@ def a_damaged_or_foreign_journal_is_refused():
     process.communicate()
 
 
+server = tap_server() if os.environ.get("HEADRACE_TEST_JOURNAL") == "postgres" else None
 main()

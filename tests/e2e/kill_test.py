@@ -6,7 +6,9 @@ batch once in the surviving history, in order if the run is ordered, with the sa
 
 `make check` draws some cases of each process; HEADRACE_TEST_KILLS=1000 plays all of them in turn until so many died.
 """
+import atexit
 import collections
+import functools
 import json
 import os
 import random
@@ -17,7 +19,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
 from consumers_support import Consumer, check_union, expected
+from postgres import Postgres
 from service_support import LONG, free_port, keep
 from support import graph, headrace, main, photos, run, source, temp, test
 
@@ -423,6 +427,17 @@ def whoever_dies_at_a_point_no_record_is_lost_or_repeated():
 # ---- several consumers of one run ----
 
 
+@functools.cache
+def postgres():
+    """The address of a server, or else a folder."""
+    try:
+        server = Postgres()
+    except FileNotFoundError:
+        return temp / "journal"
+    atexit.register(server.close)
+    return server.address
+
+
 class Shared:
     """Two consumers of a run, a dispatcher with a journal, and workers. One of them dies at a point."""
 
@@ -430,12 +445,13 @@ class Shared:
         self.role, self.point, self.left, self.rng = role, point, times, rng
         self.kills, self.passing = 0, 1 if point in ("consumer.left", "job.found") else rng.choice([1, 1, 2, 5])
         self.job = f"shared{rng.randrange(10**9)}"
+        self.journal = rng.choice([temp / self.job, postgres()])
         self.at = f"127.0.0.1:{free_port()}"
-        self.dispatcher = self.begin("dispatcher", "--listen", self.at, "--journal", temp / self.job, "--evict-after", 1)
+        self.dispatcher = self.begin("dispatcher", "--listen", self.at, "--journal", self.journal, "--evict-after", 1)
         self.workers = [self.begin("worker", "--dispatcher", self.at, "--threads", 1) for _ in range(2)]
 
     def __str__(self):
-        return f"{self.role} {self.point}:{self.passing}, two consumers"
+        return f"{self.role} {self.point}:{self.passing}, two consumers, journal {self.journal}"
 
     def env(self, role):
         """That lets a process of this role die at the point."""
@@ -454,7 +470,7 @@ class Shared:
 
     def revive(self, consumer):
         if self.died(self.dispatcher):
-            self.dispatcher = self.begin("dispatcher", "--listen", self.at, "--journal", temp / self.job, "--evict-after", 1)
+            self.dispatcher = self.begin("dispatcher", "--listen", self.at, "--journal", self.journal, "--evict-after", 1)
         if self.died(consumer.process):
             consumer.begin(env=self.env("client"))
 
