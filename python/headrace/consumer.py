@@ -118,6 +118,11 @@ class Consumer:
         assert engine is not None
         with translated():
             number = engine.committed()
+        if number == 0 and os.path.exists(place):  # what lies aside may count elsewhere
+            raise StateError(
+                f"{place} exists, and the dispatcher knows no checkpoint of this consumer: name a dispatcher with the "
+                "journal of its commits, or remove the file to begin"
+            )
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{place}.{number + 1}")  # of a commit that does not count
         if number > 0 and os.path.exists(f"{place}.{number}"):
@@ -127,10 +132,5 @@ class Consumer:
             raise StateError(
                 f"checkpoint {number} of this consumer is committed, and there is neither {place} nor "
                 f"{place}.{number}: bring it here, or take another name for a new consumer"
-            )
-        if number == 0 and exists:
-            raise StateError(
-                f"{place} exists, and the dispatcher knows no checkpoint of this consumer: name a dispatcher with the "
-                "journal of its commits, or remove the file to begin"
             )
         return place if exists else None

@@ -117,6 +117,11 @@ int checkpoint_resume(struct hr_iter *iter, const char *path, struct progress *p
 
     if (code != CLI_OK)
         return code;
+    if (number == 0 && access(path, F_OK) == 0) /* what lies aside may count elsewhere */
+        return cli_usage("%s exists, and the dispatcher knows no checkpoint of this "
+                         "consumer: name a dispatcher with the journal of its commits, "
+                         "or remove the file to begin",
+                         path);
     aside = aside_of(path, number + 1); /* of a commit that does not count */
     if (unlink(aside.path) != 0 && errno != ENOENT)
         return cli_failed("cannot remove %s: %s", aside.path, strerror(errno));
@@ -126,14 +131,7 @@ int checkpoint_resume(struct hr_iter *iter, const char *path, struct progress *p
     if (code != CLI_OK)
         return code;
     *ret_resumed = number > 0;
-    if (number > 0)
-        return resume(iter, path, number, progress->quiet);
-    if (access(path, F_OK) == 0)
-        return cli_usage("%s exists, and the dispatcher knows no checkpoint of this "
-                         "consumer: name a dispatcher with the journal of its commits, "
-                         "or remove the file to begin",
-                         path);
-    return CLI_OK;
+    return number > 0 ? resume(iter, path, number, progress->quiet) : CLI_OK;
 }
 
 static int commit(struct hr_iter *iter, struct progress *progress)

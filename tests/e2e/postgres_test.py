@@ -1,4 +1,5 @@
 """Dispatchers that share a journal in PostgreSQL, with a real server: each batch once, whichever of them dies."""
+import json
 import os
 import pathlib
 import random
@@ -166,9 +167,15 @@ def dispatchers_with_journals_of_their_own_are_refused():
         d.kill(0)
         said = consumer.end(1)
         assert "it is known to another journal: give dispatchers that share one" in said, said
+        number = json.loads(consumer.state.read_text())["checkpoint"]
+        aside = consumer.state.with_name(f"state.{number + 1}")
+        aside.write_text("a commit that may count there")
+        first = consumer.state.with_name("state.1")
+        first.write_text("another one")
         consumer.begin()  # from its state
         said = consumer.end(2)
         assert "knows no checkpoint of this consumer: name a dispatcher with the journal of its commits" in said, said
+        assert aside.exists() and first.exists()
 
 
 @test
