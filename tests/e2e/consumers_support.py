@@ -5,8 +5,19 @@ import os
 import re
 import subprocess
 
-from service_support import LONG
-from support import headrace, run, temp
+from service_support import LONG, wait_until
+from support import graph, headrace, run, temp
+
+NUMBERS = """pipeline:
+  - source.range: {n: %d}
+  - order.shuffle: {}
+  - debug.sleep: {ms: %g}
+  - batch.stack: {size: 5}
+"""
+
+
+def numbers(name, n=1500, ms=0.2):
+    return graph(f"{name}.yaml", NUMBERS % (n, ms))
 
 
 def expected(text, epochs=1):
@@ -61,6 +72,10 @@ class Consumer:
                 lines = lines[:int(after.group(1)) if after else 0] + some
         state = json.loads(self.state.read_text()) if self.state.exists() else {"batches": 0}
         return lines[:state["batches"]]
+
+
+def got_some(consumer, count=1):
+    wait_until(lambda: consumer.process.poll() is not None or (consumer.got.exists() and consumer.got.read_text().count("\n") >= count))
 
 
 def check_union(consumers, wanted):

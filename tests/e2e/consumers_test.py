@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from consumers_support import Consumer, check_union, expected
+from consumers_support import NUMBERS, Consumer, check_union, expected, got_some, numbers
 from postgres import tap_server
 from service_support import LONG, Service, ask, begin, free_port, metrics, wait_until
 from support import graph, main, one_line, run, run_json, source, start, temp, test
@@ -24,25 +24,9 @@ seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
 rng = random.Random(seed)
 
-NUMBERS = """pipeline:
-  - source.range: {n: %d}
-  - order.shuffle: {}
-  - debug.sleep: {ms: %g}
-  - batch.stack: {size: 5}
-"""
-
-
-def numbers(name, n=1500, ms=0.2):
-    return graph(f"{name}.yaml", NUMBERS % (n, ms))
-
-
 def service(workers=2, *options, journal=None, **more):
     journal = journal or (server.address if server else temp / f"journal{rng.randrange(10**9)}")
     return Service(workers, options=["--journal", journal, *options], **more)
-
-
-def got_some(consumer, count=1):
-    wait_until(lambda: consumer.process.poll() is not None or (consumer.got.exists() and consumer.got.read_text().count("\n") >= count))
 
 
 def slow_down(consumer):

@@ -9,25 +9,14 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(__file__))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
-from consumers_support import Consumer, check_union, expected
+from consumers_support import NUMBERS, Consumer, check_union, expected, got_some, numbers
 from postgres import tap_server
-from service_support import LONG, Service, begin, free_port, wait_until
+from service_support import LONG, begin, free_port, wait_until
 from support import graph, main, one_line, run, start, temp, test
 
 seed = int(os.environ.get("HEADRACE_TEST_SEED", random.SystemRandom().randrange(2**32)))
 print(f"# HEADRACE_TEST_SEED={seed}", flush=True)
 rng = random.Random(seed)
-
-NUMBERS = """pipeline:
-  - source.range: {n: %d}
-  - order.shuffle: {}
-  - debug.sleep: {ms: 0.5}
-  - batch.stack: {size: 5}
-"""
-
-
-def numbers(name, n=3000):
-    return graph(f"{name}.yaml", NUMBERS % n)
 
 
 class Dispatchers:
@@ -65,13 +54,9 @@ class Dispatchers:
             process.communicate()
 
 
-def got_some(consumer, count=1):
-    wait_until(lambda: consumer.process.poll() is not None or (consumer.got.exists() and consumer.got.read_text().count("\n") >= count))
-
-
 @test
 def another_dispatcher_takes_the_journal_when_the_first_is_gone():
-    text = numbers("taken")
+    text = numbers("taken", 3000, 0.5)
     wanted = expected(text, 2)
     with Dispatchers() as d:
         several = [Consumer(d.all, text, name, "taken", 2, every=7) for name in "ab"]
@@ -94,7 +79,7 @@ def another_dispatcher_takes_the_journal_when_the_first_is_gone():
 
 @test
 def any_of_them_may_be_killed_at_any_moment():
-    text = numbers("kills")
+    text = numbers("kills", 3000, 0.5)
     wanted = expected(text, 2)
     with Dispatchers(3) as d:
         several = [Consumer(d.all, text, name, "kills", 2, every=3) for name in "ab"]
@@ -125,7 +110,7 @@ def any_of_them_may_be_killed_at_any_moment():
 
 @test
 def a_server_that_crashes_holds_its_runs_up_and_no_others():
-    text, other = numbers("crash"), graph("crash-other.yaml", NUMBERS % 2000)
+    text, other = numbers("crash", 3000, 0.5), graph("crash-other.yaml", NUMBERS % (2000, 0.5))
     wanted = expected(text)
     with Dispatchers(2) as d:
         consumer = Consumer(d.all, text, "a", "crash", every=5)
@@ -143,7 +128,7 @@ def a_server_that_crashes_holds_its_runs_up_and_no_others():
 
 @test
 def a_server_that_does_not_answer_holds_its_runs_up_and_no_others():
-    text, other = numbers("frozen"), graph("frozen-other.yaml", NUMBERS % 2000)
+    text, other = numbers("frozen", 3000, 0.5), graph("frozen-other.yaml", NUMBERS % (2000, 0.5))
     wanted = expected(text)
     with Dispatchers(2) as d:
         consumer = Consumer(d.all, text, "a", "frozen", every=5)
@@ -160,7 +145,7 @@ def a_server_that_does_not_answer_holds_its_runs_up_and_no_others():
 
 @test
 def dispatchers_with_journals_of_their_own_are_refused():
-    text = numbers("own")
+    text = numbers("own", 3000, 0.5)
     with Dispatchers(journals=[temp / "own0", temp / "own1"]) as d:
         consumer = Consumer(d.all, text, "a", "own", every=5)
         got_some(consumer, 20)
