@@ -71,8 +71,13 @@ static const char *const texts[STATEMENTS] = {
 
 struct hr_journal {
     struct hr_sql *sql;
-    uint64_t number;
+    uint64_t number; /* 0: it is not known, and the journal is lost */
 };
+
+static bool is_lost(const struct hr_journal *j)
+{
+    return j->sql->kind->is_lost != NULL && j->sql->kind->is_lost(j->sql);
+}
 
 static uint64_t now_s(void)
 {
@@ -141,7 +146,7 @@ static enum hr_err find_number(struct hr_journal *j, struct hr_error *reterr)
 {
     uint64_t number;
 
-    j->number = 0;
+    assert(j->number == 0);
     HR_TRY(j->sql->kind->run(j->sql, FIND_NUMBER, NULL, 0, read_number, j, reterr));
     if (j->number != 0)
         return HR_OK;
@@ -175,7 +180,7 @@ enum hr_err hr__journal_open(const char *where, bool power,
         hr__free(j);
         return code;
     }
-    if (!hr__journal_is_lost(j))
+    if (!is_lost(j))
         code = find_number(j, reterr);
     if (code != HR_OK) {
         hr__journal_close(j);
@@ -201,12 +206,14 @@ uint64_t hr__journal_number(const struct hr_journal *j)
 
 bool hr__journal_is_lost(const struct hr_journal *j)
 {
-    return j->sql->kind->is_lost != NULL && j->sql->kind->is_lost(j->sql);
+    return j->number == 0 || is_lost(j);
 }
 
 enum hr_err hr__journal_recover(struct hr_journal *j, struct hr_error *reterr)
 {
-    HR_TRY(hr__journal_is_lost(j) ? j->sql->kind->recover(j->sql, reterr) : HR_OK);
+    j->number = 0; /* another one may be in its place */
+    if (is_lost(j))
+        HR_TRY(j->sql->kind->recover(j->sql, reterr));
     return find_number(j, reterr);
 }
 

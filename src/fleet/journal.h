@@ -52,8 +52,8 @@ uint64_t hr__journal_number(const struct hr_journal *journal);
 /* Whether another dispatcher may have written to it: what was read of it is out of date,
  * and it can only be closed or recovered. */
 bool hr__journal_is_lost(const struct hr_journal *journal);
-/* Gets it back if that needs no waiting; else fails with HR_ERR_IO, and is to be called
- * again. */
+/* Gets a lost one back if that needs no waiting; else fails with HR_ERR_IO, and is to be
+ * called again. */
 HR_CHECK enum hr_err
 hr__journal_recover(struct hr_journal *journal, struct hr_error *reterr);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "fleet/sqlite.h"
 
 static const char *new_folder(void)
 {
@@ -287,6 +288,34 @@ TEST(a_file_that_is_no_journal_or_of_another_release_is_refused)
     check_refused_file(folder, HR_ERR_UNSUPPORTED, "of version 9");
     put(folder, 68, other, 4); /* application_id */
     check_refused_file(folder, HR_ERR_FORMAT, "is no journal of a dispatcher");
+}
+
+TEST(a_journal_of_version_1_gets_a_number)
+{
+    const char *folder = new_folder();
+    struct hr_journal *journal = open_in(folder);
+    struct hr_journal_job found;
+    uint64_t number;
+    sqlite3 *db = NULL;
+
+    add_names(journal);
+    hr__journal_close(journal);
+    CHECK_EQ_INT(
+        hr__sqlite.open_v2(file_in(folder, ""), &db, SQLITE_OPEN_READWRITE, NULL),
+        SQLITE_OK);
+    CHECK_EQ_INT(hr__sqlite.exec(db,
+                                 "PRAGMA locking_mode = EXCLUSIVE; DROP TABLE mark;"
+                                 "PRAGMA user_version = 1",
+                                 NULL, NULL, NULL),
+                 SQLITE_OK);
+    CHECK_EQ_INT(hr__sqlite.close(db), SQLITE_OK);
+    journal = open_in(folder);
+    number = hr__journal_number(journal);
+    CHECK_OK(hr__journal_find(journal, JOB, &found, NULL));
+    hr__journal_close(journal);
+    journal = open_in(folder);
+    CHECK(number != 0 && hr__journal_number(journal) == number); /* it is kept */
+    hr__journal_close(journal);
 }
 
 TEST(a_damaged_journal_is_refused)

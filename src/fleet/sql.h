@@ -68,4 +68,5 @@ HR_CHECK enum hr_err hr__sqlite_open(const char *folder, bool power,
 HR_CHECK enum hr_err
 hr__postgres_open(const char *address, const struct hr_sql_statements *statements,
                   struct hr_sql **ret_sql, struct hr_error *reterr);
+
 #endif
