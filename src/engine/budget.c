@@ -11,9 +11,9 @@
 #include "engine/engine.h"
 #include "engine/run.h"
 
-/* What a thread runs between two looks at the bytes of its claim: so long at most, and
- * its part of so many records; but always two. All threads may be between two looks when
- * records grow at once. */
+/* How long a thread may go without checking the bytes of its claim, and how many records
+ * all threads together may run meanwhile, at least two each: when records grow at once,
+ * every thread may be in the middle of such a step. */
 #define STEP_NS 20000
 #define STEP_RECORDS 8
 #define STEP_LEAST 2
