@@ -148,6 +148,26 @@ size_t hr_buffer_bytes(const struct hr_buffer *buffer)
     return buffer->bytes;
 }
 
+static struct hr_buffer *root_of(const struct hr_buffer *buffer)
+{
+    return buffer->kind == HR_BUFFER_VIEW ? buffer->parent : (struct hr_buffer *)buffer;
+}
+
+bool hr__buffer_has_pages(const struct hr_buffer *buffer, const void *data, size_t bytes)
+{
+    const struct hr_buffer *root = root_of(buffer);
+    uintptr_t from = (uintptr_t)root->data, at = (uintptr_t)data;
+
+    if (root->kind != HR_BUFFER_PAGES && !hr__pool_gave_pages(root))
+        return false;
+    return at >= from && at - from <= root->bytes && bytes <= root->bytes - (at - from);
+}
+
+void hr__buffer_retire(struct hr_buffer *buffer)
+{
+    atomic_store_explicit(&root_of(buffer)->retired, true, memory_order_relaxed);
+}
+
 static bool is_sole(const struct hr_buffer *buffer)
 {
     return atomic_load_explicit(&buffer->refs, memory_order_acquire) == 1;

@@ -26,7 +26,15 @@ struct hr_buffer {
     struct hr_buffer *next; /* while idle in a pool */
     enum hr_buffer_kind kind;
     uint32_t size_class; /* POOLED */
+    atomic_bool retired;
 };
+
+/* Whether bytes at `data` lie in pages that are the buffer's alone, or what it views. */
+bool hr__buffer_has_pages(const struct hr_buffer *buffer, const void *data, size_t bytes);
+/* From here on the memory of a buffer with pages of its own is not used again: with the
+ * last reference they leave the process, and who reads them outside of it keeps what they
+ * hold. The caller has a reference. */
+void hr__buffer_retire(struct hr_buffer *buffer);
 
 /*
  * Segments: memory of a pool that can be passed to another process as a descriptor. They
@@ -62,6 +70,8 @@ hr__buffer_segment(const struct hr_buffer *buffer, size_t *ret_offset);
 struct hr_memory_segment *hr__segment_create(size_t bytes);
 void hr__segment_free(struct hr_memory_segment *segment);
 
+/* Whether the memory of a pooled buffer is pages or a segment of its own. */
+bool hr__pool_gave_pages(const struct hr_buffer *buffer);
 /* Returns a pooled buffer to its pool after the last unref. */
 void hr__pool_put(struct hr_buffer *buffer);
 

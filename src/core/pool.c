@@ -499,6 +499,16 @@ enum hr_err hr_pool_get(struct hr_pool *pool, size_t bytes, struct hr_buffer **r
     return HR_OK;
 }
 
+bool hr__pool_gave_pages(const struct hr_buffer *buffer)
+{
+    const struct hr_memory_segment *segment = buffer->user;
+
+    if (buffer->kind != HR_BUFFER_POOLED)
+        return false;
+    return segment != NULL ? segment->slice_bytes == 0
+                           : class_bytes(buffer->size_class) >= HR_PAGES_MIN;
+}
+
 void hr__pool_put(struct hr_buffer *buffer)
 {
     struct hr_pool *pool = buffer->pool;
@@ -509,8 +519,9 @@ void hr__pool_put(struct hr_buffer *buffer)
     assert(buffer->kind == HR_BUFFER_POOLED);
     HR_POISON(buffer->data, class_bytes(size_class));
     pthread_mutex_lock(&pool->lock);
-    keep = !pool->closed && (pool->keep_bytes == 0 ||
-                             pool->used_bytes + pool->idle_bytes <= pool->keep_bytes);
+    keep = !pool->closed && !atomic_load_explicit(&buffer->retired, memory_order_relaxed);
+    keep = keep && (pool->keep_bytes == 0 ||
+                    pool->used_bytes + pool->idle_bytes <= pool->keep_bytes);
     if (keep) {
         count_out(pool, size_class);
         buffer->next = of->idle;

@@ -271,6 +271,54 @@ TEST(buffers_of_a_shared_pool_are_segments_or_share_one)
     hr_pool_unref(pool);
 }
 
+static bool has_pages(const struct hr_buffer *buffer)
+{
+    return hr__buffer_has_pages(buffer, hr_buffer_data(buffer), hr_buffer_bytes(buffer));
+}
+
+static void check_retiring(struct hr_pool *pool, size_t bytes)
+{
+    struct hr_buffer *buffer = get(pool, bytes), *view = hr_buffer_view(buffer, 5, 100);
+    struct hr_pool_stats before, after;
+    char *data = hr_buffer_data(buffer);
+
+    CHECK(view != NULL && has_pages(buffer) && has_pages(view));
+    CHECK(hr__buffer_has_pages(view, data, bytes));
+    CHECK(!hr__buffer_has_pages(view, data + 1, bytes));
+    CHECK(!hr__buffer_has_pages(view, data - 1, 1));
+    hr__buffer_retire(view);
+    hr_buffer_unref(view);
+    hr_pool_stats(pool, &before);
+    hr_buffer_unref(buffer);
+    hr_pool_stats(pool, &after);
+    CHECK_EQ_INT(after.idle_bytes, before.idle_bytes);
+    CHECK(after.used_bytes < before.used_bytes);
+    buffer = get(pool, bytes);
+    hr_buffer_unref(buffer);
+    hr_pool_stats(pool, &after);
+    CHECK(after.idle_bytes > before.idle_bytes);
+}
+
+TEST(pages_of_a_retired_buffer_are_not_used_again)
+{
+    struct hr_pool *plain = hr_pool_create(0), *shared = hr__pool_create_shared();
+    struct hr_buffer *own = hr_buffer_create(HR_PAGES_MIN),
+                     *small = hr_buffer_create(HR_PAGES_MIN / 2),
+                     *block = get(plain, HR_PAGES_MIN / 2),
+                     *slice = get(shared, HR_SLICE_MIN);
+
+    CHECK(own != NULL && small != NULL);
+    CHECK(has_pages(own) && !has_pages(small) && !has_pages(block) && !has_pages(slice));
+    check_retiring(plain, HR_PAGES_MIN);
+    check_retiring(shared, HR_SEGMENT_MIN);
+    hr_buffer_unref(own);
+    hr_buffer_unref(small);
+    hr_buffer_unref(block);
+    hr_buffer_unref(slice);
+    hr_pool_unref(plain);
+    hr_pool_unref(shared);
+}
+
 /* When no segment has a place, memory is ordinary. */
 TEST(a_shared_pool_gives_buffers_without_end)
 {
