@@ -2,6 +2,7 @@
  * core/hash_avx2.c - XXH3 for processors with AVX2: twice as fast as libxxhash, which
  * distributions build for all processors. The same values.
  */
+#define XXH_PREFETCH_DIST 2048 /* bytes ahead: bodies come from the last cache */
 #define XXH_INLINE_ALL
 #define XXH_VECTOR XXH_AVX2
 #include <xxhash.h>
