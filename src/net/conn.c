@@ -12,12 +12,19 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "core/buffer.h"
 #include "core/clock.h"
 #include "core/kill_point.h"
 
 #define WRITE_PARTS 32 /* of one system call */
 
 /* ---- the end ---- */
+
+static bool is_spliceable(const struct hr_net_part *part)
+{
+    return part->bytes >= HR_NET_SPLICE_MIN &&
+           hr__buffer_has_pages(part->owner, part->data, part->bytes);
+}
 
 static void free_out(struct hr_net_out *out)
 {
@@ -28,16 +35,37 @@ static void free_out(struct hr_net_out *out)
     hr__free(out);
 }
 
+/* Of a message that the peer may still receive. */
+static void drop_out(struct hr_net_out *out)
+{
+    for (size_t i = 0; out->spliced && i < out->part_count; i++)
+        if (is_spliceable(&out->parts[i]))
+            hr__buffer_retire(out->parts[i].owner);
+    free_out(out);
+}
+
 static void drop_queue(struct hr_conn *conn)
 {
     while (conn->first != NULL) {
         struct hr_net_out *out = conn->first;
 
         conn->first = out->next;
-        free_out(out);
+        drop_out(out);
     }
     conn->last = NULL;
     conn->queued = conn->control = 0;
+}
+
+/* The first of the messages that were spliced, out of their list. */
+static struct hr_net_out *pop_spliced(struct hr_conn *conn)
+{
+    struct hr_net_out *out = conn->first_spliced;
+
+    conn->first_spliced = out->next;
+    if (conn->first_spliced == NULL)
+        conn->last_spliced = NULL;
+    conn->net->spliced -= out->body_bytes;
+    return out;
 }
 
 void hr__conn_free(struct hr_conn *conn)
@@ -51,6 +79,8 @@ void hr__conn_free(struct hr_conn *conn)
     for (size_t i = 0; i < conn->fd_count; i++)
         close(conn->fds[i]);
     drop_queue(conn);
+    while (conn->first_spliced != NULL)
+        drop_out(pop_spliced(conn));
     hr__tls_unlink(conn->tls);
     hr__intake_finish(&conn->intake);
     hr__free(conn);
@@ -183,16 +213,71 @@ static void sum_ahead(struct hr_net_out *out)
     }
 }
 
-/* Adds what may be sent of a message. False if there is more of it. */
+/* Bytes [from, until) of a message that are to be spliced, and where they lie. */
+struct stretch {
+    size_t from, until;
+    const char *data;
+};
+
+/* The first stretch whose end was not sent: a part. */
+static bool find_stretch(const struct hr_net_out *out, struct stretch *ret)
+{
+    size_t at = out->head_bytes;
+
+    for (size_t i = 0; out->splices && i < out->part_count; i++) {
+        const struct hr_net_part *part = &out->parts[i];
+        size_t until = at + part->bytes;
+
+        if (until > out->sent && is_spliceable(part)) {
+            *ret = (struct stretch){at, until, part->data};
+            return true;
+        }
+        at = until;
+    }
+    return false;
+}
+
+/* Splices what comes next of the first message. As sendmsg(); 0: it is to be copied. */
+static ssize_t splice_next(struct hr_conn *conn)
+{
+    struct hr_net_out *out = conn->first;
+    struct hr_net *net = conn->net;
+    struct stretch stretch;
+    size_t until;
+    ssize_t done;
+
+    if (out == NULL || !find_stretch(out, &stretch) || out->sent < stretch.from)
+        return 0;
+    if (!out->spliced && net->spliced > HR_NET_SPLICED_MAX) {
+        out->splices = false;
+        return 0;
+    }
+    sum_ahead(out);
+    until = out->head_bytes + out->summed;
+    until = until < stretch.until ? until : stretch.until;
+    done = hr__splicer_send(&net->splicer, conn->fd,
+                            stretch.data + (out->sent - stretch.from), until - out->sent);
+    out->splices = done != 0;
+    out->spliced = out->spliced || done > 0;
+    return done;
+}
+
+/* Adds what may be sent of a message without splicing. False if there is more of it. */
 static bool add_message(struct hr_net_out *out, struct gather *g)
 {
     size_t skip = out->sent, room = out->bytes - out->sent;
+    struct stretch stretch;
     bool whole;
 
     if (out->part_count > 0) {
         sum_ahead(out);
         if (out->summed < out->body_bytes)
             room = out->head_bytes + out->summed - out->sent;
+    }
+    if (find_stretch(out, &stretch)) {
+        size_t before = stretch.from > out->sent ? stretch.from - out->sent : 0;
+
+        room = room < before ? room : before;
     }
     whole =
         room == out->bytes - out->sent && g->count + out->part_count + 2 <= WRITE_PARTS;
@@ -215,6 +300,19 @@ static size_t gather(struct hr_conn *conn, struct iovec *parts)
     return g.count;
 }
 
+/* Keeps a message that was sent until the peer says that it has it. */
+static void keep_spliced(struct hr_conn *conn, struct hr_net_out *out)
+{
+    assert(out->number > conn->large_received);
+    out->next = NULL;
+    if (conn->first_spliced == NULL)
+        conn->first_spliced = out;
+    else
+        conn->last_spliced->next = out;
+    conn->last_spliced = out;
+    conn->net->spliced += out->body_bytes;
+}
+
 static void written(struct hr_conn *conn, size_t bytes)
 {
     conn->queued -= bytes;
@@ -234,7 +332,12 @@ static void written(struct hr_conn *conn, size_t bytes)
         conn->first = out->next;
         if (conn->first == NULL)
             conn->last = NULL;
-        free_out(out);
+        if (out->number > 0)
+            conn->large_sent = out->number;
+        if (out->spliced)
+            keep_spliced(conn, out);
+        else
+            free_out(out);
     }
 }
 
@@ -242,8 +345,10 @@ void hr__conn_write(struct hr_conn *conn)
 {
     while (hr__conn_has_output(conn)) {
         struct iovec parts[WRITE_PARTS];
-        ssize_t done = hr__conn_transmit(conn, parts, gather(conn, parts));
+        ssize_t done = splice_next(conn);
 
+        if (done == 0)
+            done = hr__conn_transmit(conn, parts, gather(conn, parts));
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -311,6 +416,37 @@ static void check_token(struct hr_conn *conn, const struct hr_buffer *data)
     hr__conn_refuse(conn, &error);
 }
 
+/* A RECEIVED frame: the peer has these large bodies. */
+static void check_received(struct hr_conn *conn, uint64_t number)
+{
+    struct hr_error error = {0};
+
+    if (number <= conn->large_received || number > conn->large_sent) {
+        hr__fail(&error, HR_ERR_FORMAT,
+                 "the peer says that it has received what was not sent");
+        hr__conn_refuse(conn, &error);
+        return;
+    }
+    conn->large_received = number;
+    while (conn->first_spliced != NULL && conn->first_spliced->number <= number)
+        free_out(pop_spliced(conn));
+}
+
+/* Whether a body is acknowledged, and may be spliced. */
+static bool is_large(const struct hr_conn *conn, enum hr_frame_type type, size_t bytes)
+{
+    return !conn->intake.sealed && hr__frame_is_large(type, bytes);
+}
+
+/* Tells the sender of a large body that it has come. */
+static void acknowledge(struct hr_conn *conn)
+{
+    const struct hr_frame frame = {.type = HR_FRAME_RECEIVED,
+                                   .position = ++conn->large_in};
+
+    hr__net_send(conn->net, conn->peer, &frame);
+}
+
 /* The frames in `count` bytes. */
 static void take(struct hr_conn *conn, const char *bytes, size_t count)
 {
@@ -334,8 +470,16 @@ static void take(struct hr_conn *conn, const char *bytes, size_t count)
         if (complete && frame.type == HR_FRAME_AUTH) {
             check_token(conn, data);
             hr_buffer_unref(data);
-        } else if (complete)
+        } else if (complete && frame.type == HR_FRAME_RECEIVED) {
+            check_received(conn, frame.position);
+        } else if (complete) {
+            bool large =
+                data != NULL && is_large(conn, frame.type, hr_buffer_bytes(data));
+
             hooks->frame(conn->net->options.user, conn->peer, &frame, data);
+            if (large)
+                acknowledge(conn);
+        }
     }
 }
 
@@ -511,6 +655,10 @@ void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame 
     }
     out->sum = hr__frame_write_body(frame, out->body_bytes, out->head);
     out->summed = conn->intake.sealed ? out->body_bytes : 0;
+    if (is_large(conn, frame->type, out->body_bytes)) {
+        out->number = ++conn->large_out;
+        out->splices = true;
+    }
     out->head_bytes = HR_FRAME_HEAD;
     out->bytes = HR_FRAME_HEAD + out->body_bytes + HR_FRAME_TAIL;
     enqueue(conn, out);

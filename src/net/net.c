@@ -443,6 +443,7 @@ enum hr_err hr__net_open(const struct hr_net_options *options, struct hr_net **r
     }
     net->options = *options;
     net->wake_fd = net->listen_fd = net->local_fd = -1;
+    hr__splicer_init(&net->splicer);
     pthread_mutex_init(&net->lock, NULL);
     pthread_mutex_init(&net->first, NULL);
     net->conns = hr__calloc((size_t)options->peers_max + 1, sizeof(struct hr_conn *));
@@ -494,6 +495,7 @@ void hr__net_close(struct hr_net *net)
         hr__event.free(net->on_accept_local);
     if (net->base != NULL)
         hr__event.base_free(net->base);
+    hr__splicer_close(&net->splicer);
     if (net->listen_fd >= 0)
         close(net->listen_fd);
     if (net->local_fd >= 0)

@@ -11,6 +11,13 @@
  * hr__net_queued() and is told when the queue is empty. A peer that sends malformed bytes
  * receives an ERROR frame and is closed; other connections are not affected.
  *
+ * Over TCP without TLS, large parts of bodies in pages of their own are not copied: the
+ * system reads them where they lie, so their owners are kept until the peer has said that
+ * it has the body (RECEIVED, which this side does of itself and hooks do not see). With
+ * more than HR_NET_SPLICED_MAX bytes of bodies that were sent and not confirmed, further
+ * ones are copied. Pages of a body that was not confirmed when its connection ended leave
+ * the process instead of being used again.
+ *
  * An accepted connection is a stranger until its owner calls hr__net_know(). Strangers
  * are closed after stranger_ns, and earlier, oldest first, when a new connection needs
  * the place. So idle connections, however many, keep nobody out. When all places are
@@ -38,6 +45,7 @@
 #include "wire/frame.h"
 
 #define HR_NET_ADDRESS_MAX 256u /* bytes of "host:port" with the terminating NUL */
+#define HR_NET_SPLICED_MAX ((size_t)1 << 28) /* bytes */
 
 /* All are called with the lock held; `frame` may release it for a while. NULL: not
  * needed. */
@@ -129,7 +137,7 @@ void hr__net_counts(const struct hr_net *net, struct hr_net_counts *ret_counts);
 /* Sends a control message. Failure shows as `lost`. */
 void hr__net_send(struct hr_net *net, uint32_t peer, const struct hr_frame *frame);
 /* Sends a frame with a body in up to HR_NET_PARTS_MAX pieces, of whose owners a reference
- * is kept until it was sent. */
+ * is kept until it was sent, or until the peer has it. */
 void hr__net_send_body(struct hr_net *net, uint32_t peer, const struct hr_frame *frame,
                        const struct hr_net_part *parts, size_t count);
 /* ---- one host (local.c) ---- */

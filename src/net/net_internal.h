@@ -12,6 +12,7 @@
 #include "net/intake.h"
 #include "net/lookup.h"
 #include "net/net.h"
+#include "net/splice.h"
 #include "net/tls.h"
 
 #define HR_NET_SCRATCH 65536u /* bytes that are read at once */
@@ -22,17 +23,21 @@
 #define HR_NET_READ_MAX (1u << 20) /* from one connection before others get a turn */
 #define HR_NET_LONGEST_NS 5000000000ul /* that the longest tick is kept for, twice */
 #define HR_NET_LINGER_NS 1000000000ul  /* for the rest, and for the peer to read it */
+#define HR_NET_SPLICE_MIN (1u << 17)   /* of a part: shorter ones are copied */
 #define HR_NET_AWAY_MAX                                                                  \
     64u /* connections without a place that are told so, at a time                       \
          */
 
 /* A message that waits: its head, and its body with its hash. The body is hashed run by
- * run shortly before it is sent. */
+ * run shortly before it is sent. What is spliced of it stays until the peer has it. */
 struct hr_net_out {
     struct hr_net_out *next;
     size_t bytes, sent; /* of all */
     size_t head_bytes, body_bytes, summed;
     uint64_t sum;
+    uint64_t number;   /* of a large body, from 1; else 0 */
+    bool splices;      /* it may */
+    bool spliced;      /* something was */
     int fd;            /* sent with it, or -1 */
     size_t part_count; /* 0: a control message */
     char *head;        /* after the parts */
@@ -67,7 +72,12 @@ struct hr_conn {
     const struct hr_tenant *tenant; /* whose token it began with, or NULL */
     struct hr_net_out *first, *last;
     size_t queued, control; /* bytes; of those, control messages */
-    uint64_t handed;        /* bytes that were to be sent so far */
+    struct hr_net_out *first_spliced, *last_spliced; /* sent; the peer has not said that
+                                                        it has them */
+    uint64_t large_in;                               /* large bodies that came */
+    uint64_t large_out, large_sent,                  /* that were to be sent; that were */
+        large_received;                              /* that the peer says have come */
+    uint64_t handed; /* bytes that were to be sent so far */
     uint64_t deadline_ns;
     struct hr_conn *next_dead, *next_to_arm;
     bool stranger; /* listed in hr_net.first_stranger */
@@ -99,6 +109,8 @@ struct hr_net {
     struct hr_conn *dead;
     struct hr_conn *to_arm; /* have something to write that the system did not take */
     bool accepts;           /* on_accept is added */
+    struct hr_splicer splicer;
+    size_t spliced; /* bytes of bodies in lists of spliced messages */
     char address[HR_NET_ADDRESS_MAX];
     char scratch[HR_NET_SCRATCH];
 };

@@ -20,7 +20,7 @@
 #include "tests/support/check.h"
 
 #define PEERS 8
-#define PAYLOAD_MAX (1u << 20)
+#define PAYLOAD_MAX (6u << 20)
 #define QUEUE_MAX 100000
 #define WAIT_MS 20000
 
@@ -270,12 +270,14 @@ TEST(frames_come_back_however_they_are_torn)
 {
     static char bytes[HR_FRAME_HEAD + PAYLOAD_MAX + HR_FRAME_TAIL], back[sizeof bytes];
     struct echo *e = start();
+    uint64_t large = 0;
     struct hr_rng rng;
     int fd = dial(e);
 
     hr__rng_init(&rng, check_seed(), 0, 0);
     for (uint64_t i = 0; i < 30; i++) {
-        size_t payload = hr__rng_below(&rng, i % 3 == 0 ? PAYLOAD_MAX : 2000), sent = 0;
+        size_t most = i % 10 == 0 ? PAYLOAD_MAX : i % 3 == 0 ? HR_FRAME_LARGE : 2000;
+        size_t payload = hr__rng_below(&rng, most), sent = 0;
         struct hr_frame frame = {.type = HR_FRAME_DATA, .position = i, .count = 1};
         uint64_t sum;
 
@@ -294,6 +296,12 @@ TEST(frames_come_back_however_they_are_torn)
         }
         CHECK(pull(fd, back, sent));
         CHECK_EQ_INT(memcmp(bytes, back, sent), 0);
+        if (payload >= HR_FRAME_LARGE) {
+            CHECK(pull_frame(fd, &frame));
+            CHECK_EQ_INT(frame.type, HR_FRAME_RECEIVED);
+            CHECK_EQ_INT(frame.position, ++large);
+            push_frame(fd, HR_FRAME_RECEIVED, large);
+        }
         check_echo(fd, i);
     }
     close(fd);
@@ -370,13 +378,114 @@ TEST(a_body_waits_in_its_buffer_and_the_sender_is_told_when_it_is_gone)
     CHECK(pull(fd, part, HR_FRAME_HEAD));
     for (int i = 0; i < 30; i++)
         CHECK(pull(fd, part, sizeof part));
+    CHECK(pull(fd, part, HR_FRAME_TAIL));
     wait_for(e, &e->sent, 1);
     hr__net_lock(e->net);
     CHECK_EQ_INT(hr__net_queued(e->net, 1), 0);
+    hr__net_unlock(e->net);
+    push_frame(fd, HR_FRAME_RECEIVED, 1);
+    check_echo(fd, 1);
+    hr__net_lock(e->net);
     CHECK(hr_buffer_is_writable(payload));
     hr__net_unlock(e->net);
     hr_buffer_unref(payload);
     close(fd);
+    stop(e);
+}
+
+/* A body of `bytes` bytes of `value`, from a pool. */
+static struct hr_buffer *get_body(struct hr_pool *pool, size_t bytes, int value)
+{
+    struct hr_buffer *body;
+
+    CHECK_OK(hr_pool_get(pool, bytes, &body));
+    memset(hr_buffer_data(body), value, bytes);
+    return body;
+}
+
+static void send_whole(struct echo *e, struct hr_buffer *body)
+{
+    const struct hr_frame frame = {.type = HR_FRAME_DATA, .count = 1};
+    const struct hr_net_part part = {hr_buffer_data(body), hr_buffer_bytes(body), body};
+
+    hr__net_lock(e->net);
+    hr__net_send_body(e->net, 1, &frame, &part, 1);
+    hr__net_unlock(e->net);
+    hr_buffer_unref(body);
+}
+
+TEST(what_a_peer_reads_after_the_end_is_what_was_sent)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    struct echo *e = start();
+    struct hr_buffer *other;
+    char head[HR_FRAME_HEAD];
+    static char part[1 << 16];
+    ssize_t got, seen = 0;
+    int fd = dial(e);
+
+    wait_for(e, &e->accepted, 1);
+    send_whole(e, get_body(pool, 30 << 20, 7));
+    hr__net_lock(e->net);
+    hr__net_drop(e->net, 1);
+    hr__net_unlock(e->net);
+    wait_for(e, &e->lost, 1);
+    other = get_body(pool, 30 << 20, 9);
+    CHECK(pull(fd, head, sizeof head));
+    for (; (got = read(fd, part, sizeof part)) > 0; seen += got)
+        for (ssize_t i = 0; i < got; i++)
+            CHECK_EQ_INT(part[i], 7);
+    CHECK(seen > 0);
+    hr_buffer_unref(other);
+    hr_pool_unref(pool);
+    close(fd);
+    stop(e);
+}
+
+TEST(a_peer_that_never_says_what_it_has_received_holds_bounded_memory)
+{
+    struct hr_pool *pool = hr_pool_create(0);
+    const size_t bytes = 8u << 20;
+    static char back[HR_FRAME_HEAD + (8u << 20) + HR_FRAME_TAIL];
+    struct hr_pool_stats stats;
+    struct echo *e = start();
+    uint32_t count = 0;
+    int fd = dial(e);
+
+    wait_for(e, &e->accepted, 1);
+    for (; count < HR_NET_SPLICED_MAX / bytes + 10; count++) {
+        send_whole(e, get_body(pool, bytes, 1));
+        CHECK(pull(fd, back, sizeof back));
+    }
+    hr__net_lock(e->net); /* the last one is accounted for */
+    hr__net_unlock(e->net);
+    hr_pool_stats(pool, &stats);
+    CHECK(stats.used_bytes <= HR_NET_SPLICED_MAX + bytes);
+    push_frame(fd, HR_FRAME_RECEIVED, count - 1);
+    check_echo(fd, 1);
+    hr_pool_stats(pool, &stats);
+    CHECK(stats.used_bytes <= bytes);
+    close(fd);
+    wait_for(e, &e->lost, 1);
+    stop(e);
+    hr_pool_stats(pool, &stats);
+    CHECK_EQ_INT(stats.used_bytes, 0);
+    hr_pool_unref(pool);
+}
+
+TEST(a_peer_that_has_received_what_was_not_sent_is_refused)
+{
+    struct echo *e = start();
+    struct hr_frame frame;
+    int fd = dial(e);
+
+    push_frame(fd, HR_FRAME_RECEIVED, 1);
+    CHECK(pull_frame(fd, &frame));
+    CHECK_EQ_INT(frame.type, HR_FRAME_ERROR);
+    CHECK_EQ_INT(frame.u.error.code, HR_ERR_FORMAT);
+    CHECK_HAS(frame.u.error.text, "was not sent");
+    close(fd);
+    wait_for(e, &e->lost, 1);
     stop(e);
 }
 

@@ -44,6 +44,7 @@ static const struct kind {
                         HR_FRAME_DATA_MAX                                                     },
     [HR_FRAME_TRAFFIC] = {"TRAFFIC",    POSITION | COUNT,                     16                },
     [HR_FRAME_CONSUMER] = {"CONSUMER",   BODY,                                 HR_FRAME_NAME_MAX },
+    [HR_FRAME_RECEIVED] = {"RECEIVED",   POSITION,                             0                 },
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -55,6 +56,12 @@ const char *hr__frame_name(enum hr_frame_type type)
 bool hr__frame_has_body(enum hr_frame_type type)
 {
     return (size_t)type < KINDS && (kinds[type].uses & BODY) != 0;
+}
+
+bool hr__frame_is_large(enum hr_frame_type type, size_t body_bytes)
+{
+    return (type == HR_FRAME_DATA || type == HR_FRAME_COMPRESSED) &&
+           body_bytes >= HR_FRAME_LARGE;
 }
 
 /* ---- payloads ---- */
@@ -196,6 +203,7 @@ static void visit(struct stream *s, struct hr_frame *f)
     case HR_FRAME_COMPRESSED:
     case HR_FRAME_RELEASE:
     case HR_FRAME_CONSUMER:
+    case HR_FRAME_RECEIVED:
         return;
     }
 }

@@ -17,13 +17,14 @@
 
 #include "core/error.h"
 
-#define HR_FRAME_VERSION 6u
+#define HR_FRAME_VERSION 7u
 #define HR_FRAME_HEAD 32u            /* bytes of a header */
 #define HR_FRAME_TAIL 8u             /* bytes after a body */
 #define HR_FRAME_RUN (1u << 18)      /* bytes of a body that are hashed at once */
 #define HR_FRAME_DATA_MAX (1u << 30) /* payload of DATA */
-#define HR_FRAME_RANGES_MAX 64u      /* of one message */
-#define HR_FRAME_JOB_MAX (1u << 22)  /* payload of JOB */
+#define HR_FRAME_LARGE (1u << 20)   /* payload of a DATA that is acknowledged: RECEIVED */
+#define HR_FRAME_RANGES_MAX 64u     /* of one message */
+#define HR_FRAME_JOB_MAX (1u << 22) /* payload of JOB */
 #define HR_FRAME_LIST_MAX (1u << 20) /* payload of WORKERS */
 #define HR_FRAME_TOKEN_MAX 255u      /* payload of AUTH */
 #define HR_FRAME_NAME_MAX 128u       /* payload of CONSUMER */
@@ -58,7 +59,8 @@
     X(RELEASE, 19)    /* client to worker: a SHARED frame's memory is free again */      \
     X(COMPRESSED, 20) /* worker to client: as DATA, compressed */                        \
     X(TRAFFIC, 21)    /* worker to dispatcher: what compression does */                  \
-    X(CONSUMER, 22)   /* client to dispatcher: which consumer of its job I am */
+    X(CONSUMER, 22)   /* client to dispatcher: which consumer of its job I am */         \
+    X(RECEIVED, 23)   /* client to worker: large bodies have come whole */
 
 enum hr_frame_type {
 #define HR_FRAME_ENUM(name, value) HR_FRAME_##name = (value),
@@ -90,7 +92,7 @@ struct hr_frame {
     uint64_t position; /* HELLO, WELCOME, PROGRESS, ACK, DATA, SHARED, COMPRESSED;
                           WELCOME to an independent consumer: its rank;
                           CREDIT: cursor; JOB: number of positions; RELEASE: number of the
-                          frame */
+                          frame; RECEIVED: large bodies so far */
     uint32_t
         count; /* DATA, SHARED, COMPRESSED: positions; SEGMENT: its index; HELLO:
                   leases    that a worker holds at once, or the kinds of compression
@@ -154,6 +156,10 @@ const char *hr__frame_name(enum hr_frame_type type);
 /* Whether the payload is a body of any size up to its type's limit, which frames carry
  * without looking into it: DATA, SHARED, COMPRESSED, JOB, WORKERS, AUTH, CONSUMER. */
 bool hr__frame_has_body(enum hr_frame_type type);
+
+/* Whether one that takes it acknowledges such a body where bodies are hashed: DATA and
+ * COMPRESSED of HR_FRAME_LARGE bytes and more. */
+bool hr__frame_is_large(enum hr_frame_type type, size_t body_bytes);
 
 /* Writes a message without a body to `to`, which has room for HR_FRAME_HEAD +
  * HR_FRAME_CONTROL_MAX bytes; returns its size. The message must be valid. */

@@ -81,7 +81,7 @@ static void random_frame(struct hr_frame *f, enum hr_frame_type type)
     if (type != HR_FRAME_ERROR && type != HR_FRAME_GOODBYE && type < HR_FRAME_SEGMENT)
         f->generation = hr__rng_u32(&rng);
     if (type == HR_FRAME_WELCOME || type == HR_FRAME_PROGRESS || type == HR_FRAME_ACK ||
-        type == HR_FRAME_CREDIT || type == HR_FRAME_RELEASE)
+        type == HR_FRAME_CREDIT || type == HR_FRAME_RELEASE || type == HR_FRAME_RECEIVED)
         f->position = below(HR_FRAME_POSITION_MAX);
     if (type == HR_FRAME_PROGRESS)
         f->count = hr__rng_u32(&rng);
@@ -192,11 +192,11 @@ TEST(a_body_has_any_bytes_and_its_hash)
 TEST(the_bytes_are_those_of_the_page)
 {
     static const unsigned char credit[] = {
-        'H',  'R',  6,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
+        'H',  'R',  7,    9,    8,    0,    0,    0,    42, 0, 0, 0, 0, 0, 0, 0,
         0,    0,    0,    0,    5,    0,    0,    0, /* the hash follows */
-        0xe7, 0x62, 0x02, 0xe0, 0x02, 0xa1, 0xa3, 0x8f, 0,  0, 1, 0, 0, 0, 0, 0};
+        0x9a, 0x44, 0x8d, 0xbf, 0xfa, 0x9d, 0xb5, 0x82, 0,  0, 1, 0, 0, 0, 0, 0};
     static const unsigned char hello[] = {
-        'H',  'R',  6,    1,    48,   0,    0,    0,    /* header */
+        'H',  'R',  7,    1,    48,   0,    0,    0,    /* header */
         96,   0,    0,    0,    0,    0,    0,    0,    /* cursor */
         7,    0,    0,    0,    3,    0,    0,    0,    /* count, generation */
         0,    0,    0,    0,    0,    0,    0,    0,    /* hash */
@@ -342,5 +342,6 @@ TEST(names_are_those_of_the_types)
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_RELEASE), "RELEASE");
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_TRAFFIC), "TRAFFIC");
     CHECK_EQ_STR(hr__frame_name(HR_FRAME_CONSUMER), "CONSUMER");
-    CHECK(hr__frame_name((enum hr_frame_type)23) == NULL);
+    CHECK_EQ_STR(hr__frame_name(HR_FRAME_RECEIVED), "RECEIVED");
+    CHECK(hr__frame_name((enum hr_frame_type)24) == NULL);
 }
