@@ -60,7 +60,7 @@ struct hr_cache_place {
     double fill_rate, hit_rate; /* records/s while it fills, and after that */
     double rate;                /* mean over the epochs */
     double gain;                /* by the rate without a cache */
-    const char *refused;  /* why it cannot be there; NULL: it can, or it was not tried */
+    const char *refused;  /* why it is not there; NULL: it is, or it was not tried */
     const char *image;    /* the field that is kept as a JPEG; NULL: none is */
     uint64_t reserved[6]; /* zero */
 };

@@ -282,6 +282,17 @@ static bool would_change(const struct proposing *p, struct place *place)
     return true;
 }
 
+/* Whether the gain is more than what the costs may be off by. */
+static bool is_sure(struct place *place)
+{
+    if (place->point.sure >= LEAST_GAIN)
+        return true;
+    snprintf(place->refused, sizeof place->refused,
+             "the gain is within what the profile may be off by: profile for longer, or "
+             "while the machine is idle");
+    return false;
+}
+
 /* *ret_graph stays NULL if the graph cannot have a cache there, with the reason in
  * place->refused. */
 static enum hr_err
@@ -324,7 +335,7 @@ static enum hr_err take_best(struct proposing *p, struct hr_graph **ret_graph)
         if (place->point.node == HR_NO_NODE ||
             place->point.rate < LEAST_GAIN * places->rate)
             break;
-        if (!would_change(p, place))
+        if (is_sure(place) && !would_change(p, place))
             HR_TRY(try_place(p, place, ret_graph));
     }
     if (*ret_graph != NULL)

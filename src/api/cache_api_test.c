@@ -18,10 +18,11 @@ struct proposed {
     struct hr_cache_place best, chosen;
 };
 
-static enum hr_err ask(struct hr_graph *graph, const struct hr_cache_options *options,
-                       struct proposed *ret, struct hr_error *error)
+/* With this profile, which is freed. */
+static enum hr_err ask_of(struct hr_graph *graph, struct hr_profile *profile,
+                          const struct hr_cache_options *options, struct proposed *ret,
+                          struct hr_error *error)
 {
-    struct hr_profile *profile = pipeline_profile(graph);
     enum hr_err code;
 
     *ret = (struct proposed){0};
@@ -35,6 +36,12 @@ static enum hr_err ask(struct hr_graph *graph, const struct hr_cache_options *op
     if (code == HR_OK)
         CHECK_OK(hr_cache_places_get(ret->places, 0, &ret->best));
     return code;
+}
+
+static enum hr_err ask(struct hr_graph *graph, const struct hr_cache_options *options,
+                       struct proposed *ret, struct hr_error *error)
+{
+    return ask_of(graph, pipeline_profile(graph), options, ret, error);
 }
 
 static void finish(struct proposed *p)
@@ -128,6 +135,44 @@ TEST(nothing_is_cached_where_it_does_not_pay)
     CHECK_OK(ask(graph, NULL, &p, &error));
     CHECK(p.graph == graph && p.chosen.node == NULL && p.chosen.gain == 1);
     finish(&p);
+    hr_graph_unref(graph);
+}
+
+/* Copies the text with `value` for the number after the first `key` behind `at`. */
+static void edit(const char *text, const char *at, const char *key, const char *value,
+                 char *to, size_t room)
+{
+    const char *from = strstr(strstr(text, at), key) + strlen(key);
+    int length = snprintf(to, room, "%.*s%s%s", (int)(from - text), text, value,
+                          from + strcspn(from, ",}"));
+
+    CHECK(length > 0 && (size_t)length < room);
+}
+
+/* What takes time by a few records only, such as those during which the host took the
+ * processor away, is not worth a cache. */
+TEST(a_gain_that_may_be_an_error_is_refused)
+{
+    struct hr_graph *graph = pipeline_graph(RANGE CHEAP STACK);
+    struct hr_profile *profile = pipeline_profile(graph);
+    struct hr_error error = {0};
+    char dear[16384], text[16384], *json;
+    struct proposed p;
+
+    CHECK_OK(hr_profile_print(profile, &json, &error));
+    hr_profile_free(profile);
+    edit(json, "\"cheap\"", "\"cpu_ns\": ", "20000", dear, sizeof dear);
+    hr_free(json);
+    for (int sure = 0; sure < 2; sure++) {
+        edit(dear, "\"cheap\"", "\"width\": ", sure ? "0.05" : "1.0", text, sizeof text);
+        CHECK_OK(hr_profile_parse(text, strlen(text), "test", &profile, &error));
+        CHECK_OK(ask_of(graph, profile, NULL, &p, &error));
+        CHECK(p.best.gain > 2);
+        CHECK_EQ_INT(p.best.chosen, sure);
+        if (!sure)
+            CHECK_HAS(p.best.refused, "profile for longer");
+        finish(&p);
+    }
     hr_graph_unref(graph);
 }
 

@@ -20,6 +20,8 @@ struct points {
     const struct hr_cost_fact *const *split; /* or NULL */
     const struct hr_cache_file *files;       /* or NULL */
     struct hr_cost_fact *changed;            /* scratch, one per node */
+    bool low;        /* nodes take as little as their confidence intervals allow */
+    double low_rate; /* without a cache */
     struct hr_error *error;
 };
 
@@ -168,9 +170,18 @@ static enum hr_err predict(const struct points *p, double *ret_rate)
     return HR_OK;
 }
 
+static void reset_by(struct points *p, const struct hr_cost_fact *facts)
+{
+    for (uint32_t i = 0; i < p->plan->graph->count; i++) {
+        p->changed[i] = facts[i];
+        if (p->low)
+            p->changed[i].cpu_ns *= 1 - facts[i].width;
+    }
+}
+
 static void reset(struct points *p)
 {
-    memcpy(p->changed, p->facts, p->plan->graph->count * sizeof *p->changed);
+    reset_by(p, p->facts);
 }
 
 /* The facts with a cache after step `at`, without what the cache takes. */
@@ -179,7 +190,7 @@ static void reset_to(struct points *p, const struct hr_plan_stage *stage, size_t
     uint32_t node = stage->steps[at].node;
 
     if (p->split != NULL && p->split[node] != NULL) {
-        memcpy(p->changed, p->split[node], p->plan->graph->count * sizeof *p->changed);
+        reset_by(p, p->split[node]);
         return;
     }
     reset(p);
@@ -270,6 +281,30 @@ static double entries_of(const struct points *p, uint32_t node)
 }
 
 static enum hr_err
+set_rates(struct points *p, const struct hr_plan_stage *stage, size_t at,
+          const struct hr_cache_medium *medium, struct hr_cache_point *point)
+{
+    HR_TRY(predict_fill(p, stage, at, medium, point));
+    HR_TRY(predict_hits(p, stage, at, medium, point));
+    point->rate = mean_rate(p->job, point->fill, point->hit);
+    return HR_OK;
+}
+
+static enum hr_err
+set_sure(struct points *p, const struct hr_plan_stage *stage, size_t at,
+         const struct hr_cache_medium *medium, struct hr_cache_point *point)
+{
+    struct hr_cache_point low = *point;
+    enum hr_err code;
+
+    p->low = true;
+    code = set_rates(p, stage, at, medium, &low);
+    p->low = false;
+    point->sure = p->low_rate < HUGE_VAL ? low.rate / p->low_rate : 1;
+    return code;
+}
+
+static enum hr_err
 set_point(struct points *p, const struct hr_plan_stage *stage, size_t at,
           const struct hr_cache_medium *medium, struct hr_cache_point *point)
 {
@@ -279,10 +314,8 @@ set_point(struct points *p, const struct hr_plan_stage *stage, size_t at,
                        p->files[point->node].bytes;
     point->total = point->bytes * entries_of(p, point->node);
     point->part = point->total > medium->room ? medium->room / point->total : 1;
-    HR_TRY(predict_fill(p, stage, at, medium, point));
-    HR_TRY(predict_hits(p, stage, at, medium, point));
-    point->rate = mean_rate(p->job, point->fill, point->hit);
-    return HR_OK;
+    HR_TRY(set_rates(p, stage, at, medium, point));
+    return set_sure(p, stage, at, medium, point);
 }
 
 static int by_rate(const void *a, const void *b)
@@ -325,8 +358,12 @@ static enum hr_err
 add_all(struct points *p, const struct hr_cache_medium *media, size_t media_count,
         struct hr_cache_point *points, size_t *count)
 {
-    struct hr_cache_point none = {.node = HR_NO_NODE};
+    struct hr_cache_point none = {.node = HR_NO_NODE, .sure = 1};
 
+    p->low = true;
+    reset(p);
+    HR_TRY(predict(p, &p->low_rate));
+    p->low = false;
     reset(p);
     HR_TRY(predict(p, &none.rate));
     none.fill = none.hit = none.rate;

@@ -44,6 +44,8 @@ struct hr_cache_point {
     double part;      /* of the records that find room, 0 to 1 */
     double fill, hit; /* records/s in epochs that fill it, and in the others */
     double rate;      /* mean over the epochs */
+    double sure;      /* `rate` by that without a cache, if nodes take as little as their
+                         confidence intervals allow */
 };
 
 /*

@@ -97,6 +97,28 @@ TEST(a_hit_costs_the_read_and_a_miss_the_work_and_the_write)
     finish(&made);
 }
 
+TEST(a_gain_is_sure_as_far_as_costs_are_known)
+{
+    struct made made = make(CHAIN);
+
+    made.facts[A] =
+        (struct hr_cost_fact){.records = 1, .kept = 1, .cpu_ns = 100e3, .width = 0.9};
+    made.facts[B].cpu_ns = 10e3;
+    find(&made);
+    CHECK_NEAR(after(&made, A)->rate, 10e9 / (112e3 + 9 * 11e3), 1e-3);
+    CHECK_NEAR(after(&made, A)->sure, 10 * 20e3 / (22e3 + 9 * 11e3), 1e-9);
+    CHECK_NEAR(after(&made, HR_NO_NODE)->sure, 1, 1e-9);
+    made.facts[A].width = 1;
+    find(&made);
+    CHECK(after(&made, A)->rate > 5 * after(&made, HR_NO_NODE)->rate);
+    CHECK(after(&made, A)->sure < 1);
+    made.facts[A].width = 0;
+    find(&made);
+    CHECK_NEAR(after(&made, A)->sure,
+               after(&made, A)->rate / after(&made, HR_NO_NODE)->rate, 1e-9);
+    finish(&made);
+}
+
 static const struct hr_cache_point *file_after(const struct made *made, uint32_t node)
 {
     for (size_t i = 0; i < made->count; i++)

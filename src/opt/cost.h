@@ -18,6 +18,8 @@ struct hr_cost_fact {
     double records; /* that enter it, for each record of the largest source */
     double kept;    /* records that leave it for each that enters */
     double cpu_ns, wait_ns;
+    double width; /* half of the 95 % confidence interval of cpu_ns, as a part of it, at
+                     most 1; 0: not known */
     double bytes_in, bytes_out;
     double crowd; /* as in hr_cost_machine, of this node; 0: as the machine's */
     /* 0 to 1: part of cpu_ns in which other threads can do the same: run user code, or

@@ -90,6 +90,7 @@ take_facts(const struct hr_graph *graph, const struct hr_profile_node *const *fo
             .kept = hr__profile_kept(n),
             .cpu_ns = n->cpu_ns,
             .wait_ns = n->wait_ns,
+            .width = n->width > 0 ? fmin(n->width, 1) : 0,
             .bytes_in = n->bytes_in,
             .bytes_out = n->bytes_out,
             .crowd = alone && n->crowd > 0 ? n->crowd : 0,
