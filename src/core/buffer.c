@@ -67,7 +67,7 @@ hr_buffer_wrap(void *data, size_t bytes, void (*release)(void *user), void *user
 
 struct hr_buffer *hr_buffer_view(struct hr_buffer *parent, size_t offset, size_t bytes)
 {
-    struct hr_buffer *root = parent->kind == HR_BUFFER_VIEW ? parent->parent : parent;
+    struct hr_buffer *root = hr__buffer_root(parent);
     struct hr_pool *pool = root->kind == HR_BUFFER_POOLED ? root->pool : NULL;
     struct hr_buffer *view;
 
@@ -148,14 +148,9 @@ size_t hr_buffer_bytes(const struct hr_buffer *buffer)
     return buffer->bytes;
 }
 
-static struct hr_buffer *root_of(const struct hr_buffer *buffer)
-{
-    return buffer->kind == HR_BUFFER_VIEW ? buffer->parent : (struct hr_buffer *)buffer;
-}
-
 bool hr__buffer_has_pages(const struct hr_buffer *buffer, const void *data, size_t bytes)
 {
-    const struct hr_buffer *root = root_of(buffer);
+    const struct hr_buffer *root = hr__buffer_root(buffer);
     uintptr_t from = (uintptr_t)root->data, at = (uintptr_t)data;
 
     if (root->kind != HR_BUFFER_PAGES && !hr__pool_gave_pages(root))
@@ -165,7 +160,7 @@ bool hr__buffer_has_pages(const struct hr_buffer *buffer, const void *data, size
 
 void hr__buffer_retire(struct hr_buffer *buffer)
 {
-    atomic_store_explicit(&root_of(buffer)->retired, true, memory_order_relaxed);
+    atomic_store_explicit(&hr__buffer_root(buffer)->retired, true, memory_order_relaxed);
 }
 
 static bool is_sole(const struct hr_buffer *buffer)

@@ -29,6 +29,12 @@ struct hr_buffer {
     atomic_bool retired;
 };
 
+/* The buffer whose bytes it has: the one that it views, or itself. */
+static inline struct hr_buffer *hr__buffer_root(const struct hr_buffer *buffer)
+{
+    return buffer->kind == HR_BUFFER_VIEW ? buffer->parent : (struct hr_buffer *)buffer;
+}
+
 /* Whether bytes at `data` lie in pages that are the buffer's alone, or what it views. */
 bool hr__buffer_has_pages(const struct hr_buffer *buffer, const void *data, size_t bytes);
 /* From here on the memory of a buffer with pages of its own is not used again: with the

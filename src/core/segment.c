@@ -54,8 +54,7 @@ void hr__segment_free(struct hr_memory_segment *segment)
 const struct hr_memory_segment *
 hr__buffer_segment(const struct hr_buffer *buffer, size_t *ret_offset)
 {
-    const struct hr_buffer *root =
-        buffer->kind == HR_BUFFER_VIEW ? buffer->parent : buffer;
+    const struct hr_buffer *root = hr__buffer_root(buffer);
     const struct hr_memory_segment *segment = root->user;
 
     if (root->kind != HR_BUFFER_POOLED || segment == NULL)

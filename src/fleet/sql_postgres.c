@@ -116,12 +116,20 @@ static enum hr_err say_why(const struct postgres *p, struct hr_error *reterr)
     return p->why.code;
 }
 
+static enum hr_err
+damaged(const struct postgres *p, const char *why, struct hr_error *reterr)
+{
+    return hr__fail(reterr, HR_ERR_FORMAT,
+                    "the journal in %s is damaged (%s): restore a copy of its schema "
+                    "headrace_journal, or drop it and begin its jobs again",
+                    hr__str_text(&p->place), why);
+}
+
 /* The server refuses a statement. */
 static enum hr_err
 refused(const struct postgres *p, const PGresult *result, struct hr_error *reterr)
 {
     const char *state = hr__postgres.resultErrorField(result, PG_DIAG_SQLSTATE);
-    const char *place = hr__str_text(&p->place);
     char line[200];
 
     copy_line(line, sizeof line, hr__postgres.resultErrorMessage(result));
@@ -130,12 +138,9 @@ refused(const struct postgres *p, const PGresult *result, struct hr_error *reter
     /* Undefined objects, wrong types, and what the server calls corrupted. */
     if (strncmp(state, "42P", 3) == 0 || strncmp(state, "4270", 4) == 0 ||
         strncmp(state, "XX00", 4) == 0)
-        return hr__fail(reterr, HR_ERR_FORMAT,
-                        "the journal in %s is damaged (%s): restore a copy of its schema "
-                        "headrace_journal, or drop it and begin its jobs again",
-                        place, line);
+        return damaged(p, line, reterr);
     return hr__fail(reterr, HR_ERR_IO, "cannot read or write the journal in %s: %s",
-                    place, line);
+                    hr__str_text(&p->place), line);
 }
 
 /* ---- statements ---- */
@@ -408,6 +413,7 @@ static void postgres_roll_back(struct hr_sql *sql)
         leave(p, error.message);
 }
 
+#define WRONG_ROWS "wrong rows"
 #define INT8 20 /* pg_type.dat: the types of numbers */
 #define INT4 23
 
@@ -425,7 +431,7 @@ static enum hr_err read_rows(const struct postgres *p, const PGresult *result,
             const char *text = hr__postgres.getvalue(result, r, i);
 
             if (hr__postgres.getisnull(result, r, i))
-                return p->sql.kind->damaged(&p->sql, reterr);
+                return damaged(p, WRONG_ROWS, reterr);
             if (type == INT8 || type == INT4)
                 values[i].number = (uint64_t)strtoll(text, NULL, 10);
             else
@@ -465,10 +471,7 @@ postgres_run(struct hr_sql *sql, size_t statement, const struct hr_sql_value *va
 
 static enum hr_err postgres_damaged(const struct hr_sql *sql, struct hr_error *reterr)
 {
-    return hr__fail(reterr, HR_ERR_FORMAT,
-                    "the journal in %s is damaged (wrong rows): restore a copy of its "
-                    "schema headrace_journal, or drop it and begin its jobs again",
-                    hr__str_text(&((const struct postgres *)sql)->place));
+    return damaged((const struct postgres *)sql, WRONG_ROWS, reterr);
 }
 
 static void postgres_close(struct hr_sql *sql)
