@@ -18,13 +18,14 @@
 
 #define WRITE_PARTS 32 /* of one system call */
 
-/* ---- the end ---- */
-
+/* Whether a part is spliced where its message may be. */
 static bool is_spliceable(const struct hr_net_part *part)
 {
     return part->bytes >= HR_NET_SPLICE_MIN &&
            hr__buffer_has_pages(part->owner, part->data, part->bytes);
 }
+
+/* ---- the end ---- */
 
 static void free_out(struct hr_net_out *out)
 {

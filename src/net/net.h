@@ -12,8 +12,8 @@
  * receives an ERROR frame and is closed; other connections are not affected.
  *
  * Over TCP without TLS, large parts of bodies in pages of their own are not copied: the
- * system reads them where they lie, so their owners are kept until the peer has said that
- * it has the body (RECEIVED, which this side does of itself and hooks do not see). With
+ * system reads them where they lie, so their owners are kept until the peer confirms the
+ * body (RECEIVED, which the net sends and takes itself: hooks do not see it). With
  * more than HR_NET_SPLICED_MAX bytes of bodies that were sent and not confirmed, further
  * ones are copied. Pages of a body that was not confirmed when its connection ended leave
  * the process instead of being used again.

@@ -1,6 +1,6 @@
 /*
- * net/sigpipe.h - libevent writes without MSG_NOSIGNAL, so a peer that is gone would end
- * the process.
+ * net/sigpipe.h - libevent and splice() write without MSG_NOSIGNAL, so a peer that is
+ * gone would end the process.
  */
 #ifndef HR_NET_SIGPIPE_H
 #define HR_NET_SIGPIPE_H

@@ -1,9 +1,10 @@
 /*
  * net/splice.c - bytes that the system reads where they lie, instead of a copy.
  *
- * MSG_ZEROCOPY does not: over loopback and veth the kernel copies what it sent, and pins
- * pages and posts notices besides. Pages that pass through a pipe are neither copied nor
- * reported. So the peer must say that it has received them before they are written again.
+ * MSG_ZEROCOPY is no help on one host: over loopback and veth the kernel copies after
+ * all, and pins pages and posts notices besides. Pages that pass through a pipe are not
+ * copied, and nothing reports when they are free. So they may be written again only once
+ * the peer has said that it received them.
  */
 #include "net/splice.h"
 
