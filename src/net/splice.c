@@ -16,7 +16,8 @@
 
 #include "net/sigpipe.h"
 
-#define PIPE_BYTES (1 << 20) /* what a user may have without asking for more */
+#define PIPE_BYTES (1 << 20)  /* what a user may have without asking for more */
+#define PIPE_LEAST (64 << 10) /* of a user with many pipes, less: copying is faster */
 
 void hr__splicer_init(struct hr_splicer *splicer)
 {
@@ -41,15 +42,16 @@ static bool open_pipe(struct hr_splicer *splicer)
 {
     int ends[2];
 
-    if (splicer->in >= 0)
-        return true;
+    if (splicer->in >= 0 || splicer->is_small)
+        return !splicer->is_small;
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
         return false;
     splicer->out = ends[0];
     splicer->in = ends[1];
-    (void)fcntl(splicer->in, F_SETPIPE_SZ, PIPE_BYTES); /* else it holds 64 kB */
+    splicer->is_small = fcntl(splicer->in, F_SETPIPE_SZ, PIPE_BYTES) < 0 &&
+                        fcntl(splicer->in, F_GETPIPE_SZ) < PIPE_LEAST;
     splicer->nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (splicer->nowhere >= 0)
+    if (!splicer->is_small && splicer->nowhere >= 0)
         return true;
     hr__splicer_close(splicer);
     return false;

@@ -10,6 +10,7 @@
 /* A pipe, empty between calls. -1: not open yet. */
 struct hr_splicer {
     int in, out, nowhere;
+    bool is_small; /* the system gave less of a pipe than is of use */
 };
 
 void hr__splicer_init(struct hr_splicer *splicer);
