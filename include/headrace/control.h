@@ -62,6 +62,13 @@ struct hr_control_consumer {
     uint64_t reserved[4];          /* zero */
 };
 
+/* The dispatcher's journal (hr_dispatcher_options.journal). */
+enum hr_control_journal {
+    HR_CONTROL_JOURNAL_NONE,
+    HR_CONTROL_JOURNAL_HELD,
+    HR_CONTROL_JOURNAL_LOST, /* another dispatcher has it, or it cannot be reached */
+};
+
 struct hr_control_status {
     char version[64], address[256];
     double uptime_seconds;
@@ -72,6 +79,7 @@ struct hr_control_status {
     struct hr_control_consumer *consumers; /* in order of their runs */
     size_t consumer_count;
     uint64_t jobs_known;
+    enum hr_control_journal journal;
 };
 
 /* HR_ERR_IO, HR_ERR_TIMEOUT, HR_ERR_DENIED (the token), HR_ERR_FORMAT (another program

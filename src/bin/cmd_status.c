@@ -96,6 +96,11 @@ static void print_head(const struct hr_control_status *s)
            (unsigned long long)s->jobs_known, (unsigned long long)s->connections,
            (unsigned long long)s->connections_max,
            count_text(finished, sizeof(finished), s->positions_finished));
+    if (s->journal == HR_CONTROL_JOURNAL_HELD)
+        puts("holds its journal");
+    else if (s->journal == HR_CONTROL_JOURNAL_LOST)
+        puts("does not hold its journal: another dispatcher does, or it cannot be "
+             "reached");
 }
 
 /* Of the same worker or job a while ago: its count; `now` if it is new. */

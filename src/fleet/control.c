@@ -324,11 +324,15 @@ static void add_status(const struct hr_dispatcher_process *d, struct hr_str *out
                  "\"version\":\"" HR_VERSION "\",\"address\":\"%s\","
                  "\"connections\":%u,\"connections_max\":%u,\"clients\":%zu,"
                  "\"worker_count\":%u,\"job_count\":%zu,\"jobs_max\":%u,"
-                 "\"consumer_count\":%zu,\"positions_finished\":%llu,",
+                 "\"consumer_count\":%zu,\"positions_finished\":%llu,"
+                 "\"journal\":\"%s\",",
                  hr__net_address(d->base.net), net.open, d->peers_max, counts.clients,
                  d->worker_count, counts.jobs, d->jobs_max, counts.consumers,
                  (unsigned long long)(d->role.counts.positions_finished +
-                                      d->counts.positions_finished));
+                                      d->counts.positions_finished),
+                 d->journal == NULL                ? "none"
+                 : hr__journal_is_lost(d->journal) ? "lost"
+                                                   : "held");
     add_number(out, "uptime_seconds", seconds_since(d->started_ns));
     hr__str_add(out, ",");
 }

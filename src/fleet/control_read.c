@@ -239,6 +239,22 @@ read_lists(const struct hr_doc *doc, struct hr_control_status *s, struct hr_erro
     return HR_OK;
 }
 
+static enum hr_err read_journal(const struct hr_doc *doc, enum hr_control_journal *ret,
+                                struct hr_error *reterr)
+{
+    static const char *const words[] = {[HR_CONTROL_JOURNAL_NONE] = "none",
+                                        [HR_CONTROL_JOURNAL_HELD] = "held",
+                                        [HR_CONTROL_JOURNAL_LOST] = "lost"};
+    const char *word = hr__doc_get_string(doc, "journal");
+
+    for (size_t i = 0; word != NULL && i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(word, words[i]) == 0) {
+            *ret = (enum hr_control_journal)i;
+            return HR_OK;
+        }
+    return wrong("journal", reterr);
+}
+
 static enum hr_err read_status(const struct hr_doc *doc, struct hr_control_status *s,
                                struct hr_error *reterr)
 {
@@ -250,6 +266,7 @@ static enum hr_err read_status(const struct hr_doc *doc, struct hr_control_statu
     HR_TRY(get_count(doc, "clients", &s->clients, reterr));
     HR_TRY(get_count(doc, "job_count", &s->jobs_known, reterr));
     HR_TRY(get_count(doc, "positions_finished", &s->positions_finished, reterr));
+    HR_TRY(read_journal(doc, &s->journal, reterr));
     return read_lists(doc, s, reterr);
 }
 

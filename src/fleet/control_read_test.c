@@ -11,11 +11,14 @@
 #define CONSUMER                                                                         \
     "{\"job\":\"train\",\"consumer\":\"a\",\"connected\":true,\"generation\":3,"         \
     "\"checkpoint\":7,\"splits\":5,\"splits_taken\":2}"
-#define STATUS(consumers_)                                                               \
+#define STATUS_WITH(journal_, consumers_)                                                \
     "{\"version\":\"0.1.0\",\"address\":\"127.0.0.1:7070\",\"connections\":2,"           \
     "\"connections_max\":1024,\"clients\":1,\"worker_count\":0,\"job_count\":4,"         \
     "\"jobs_max\":256,\"consumer_count\":2,\"positions_finished\":9,"                    \
-    "\"uptime_seconds\":1.5,\"workers\":[],\"jobs\":[]" consumers_ "}"
+    "\"journal\":" journal_                                                              \
+    ",\"uptime_seconds\":1.5,\"workers\":[],\"jobs\":[]" consumers_ "}"
+#define FOUND_JOURNAL STATUS_WITH("\"found\"", ",\"consumers\":[]")
+#define STATUS(consumers_) STATUS_WITH("\"lost\"", consumers_)
 
 static enum hr_err
 read_status(const char *text, struct hr_control_status **ret, struct hr_error *reterr)
@@ -42,6 +45,7 @@ TEST(a_status_has_its_consumers)
     CHECK_EQ_INT(s->consumers[0].splits_taken, 2);
     CHECK_EQ_STR(s->consumers[1].name, "b");
     CHECK_EQ_INT(s->jobs_known, 4);
+    CHECK_EQ_INT(s->journal, HR_CONTROL_JOURNAL_LOST);
     CHECK_EQ_INT(s->worker_count + s->job_count, 0);
     hr__control_status_free(s);
 }
@@ -51,6 +55,7 @@ TEST(a_status_with_wrong_consumers_is_refused_by_name)
     static const struct {
         const char *text, *word;
     } cases[] = {
+        {FOUND_JOURNAL,                                               "\"journal\""  },
         {STATUS(""),                                                  "\"consumers\""},
         {STATUS(",\"consumers\":{}"),                                 "\"consumers\""},
         {STATUS(",\"consumers\":[7]"),                                "\"job\""      },

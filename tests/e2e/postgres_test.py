@@ -45,6 +45,9 @@ class Dispatchers:
         with urllib.request.urlopen(f"http://{self.processes[at].control}/metrics", timeout=LONG) as answer:
             return "\nheadrace_journal_held 1\n" in answer.read().decode()
 
+    def status(self, at):
+        return run("status", "--control", self.processes[at].control).stdout
+
     def __enter__(self):
         return self
 
@@ -63,6 +66,7 @@ def another_dispatcher_takes_the_journal_when_the_first_is_gone():
         for consumer in several:
             got_some(consumer, 20)
         assert d.holds(0) and not d.holds(1)
+        assert "\nholds its journal\n" in d.status(0) and "\ndoes not hold its journal: " in d.status(1)
         d.kill(0)
         wait_until(lambda: d.holds(1))
         assert d.has_taken(1)
